@@ -1,0 +1,1 @@
+"""structjax: interpretable control policies, written by an LLM, at JAX speed."""

@@ -1,0 +1,124 @@
+"""The Structure: what an LLM writes, as frozen, hashable data. No JAX here.
+
+A program is kept in single-assignment form: an ordered list of latents whose
+expressions refer to observation fields, parameters and earlier latents by name. Names
+that begin with an underscore are temporaries (locals of inlined helpers, intermediate
+values of loops and branches): they are evaluated but not logged.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Number:
+    """A constant."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A whole observation field (`speed`, `tiles.x`); elements by the operators."""
+
+    field: str
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A reference to a parameter."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A reference to an earlier latent or temporary."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator of the table applied to expressions."""
+
+    operator: str
+    arguments: "tuple[Expression, ...]"
+
+
+@dataclass(frozen=True)
+class Index:
+    """One element of a vector, `0 <= position < size`."""
+
+    vector: "Expression"
+    position: int
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Elements `start <= i < stop` of a vector, bounds resolved and in range."""
+
+    vector: "Expression"
+    start: int
+    stop: int
+
+
+Expression = Number | Observation | Weight | Variable | Call | Index | Slice
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A trainable scalar. Bounds are None where there is none; docs live elsewhere."""
+
+    name: str
+    initial: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Latent:
+    """One assignment. `size` is None for a scalar, n for a vector."""
+
+    name: str
+    expression: Expression
+    size: int | None = None
+    boolean: bool = False
+
+    @property
+    def logged(self) -> bool:
+        """Temporaries (leading underscore) are not logged."""
+        return not self.name.startswith("_")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """`latent_name`, or `latent_name_0 ...` for a vector."""
+        if self.size is None:
+            return (f"latent_{self.name}",)
+        return tuple(f"latent_{self.name}_{i}" for i in range(self.size))
+
+
+@dataclass(frozen=True)
+class Head:
+    """The distribution of one action.
+
+    `normal`: `arguments = (mean, std)`; the std expression is a `Weight` for a trained
+    one (`std_<action>`, or the program's own weight), a `Number` for `fixed(x)`, any
+    expression for a state-dependent one. `categorical`: one scalar logit per choice.
+    """
+
+    action: str
+    family: Literal["normal", "categorical"]
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A control policy's structure: parameters, latents and action heads.
+
+    `parameters` are in order of declaration, the std parameters that heads imply last.
+    """
+
+    parameters: tuple[Parameter, ...]
+    latents: tuple[Latent, ...]
+    heads: tuple[Head, ...]

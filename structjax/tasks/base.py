@@ -1,0 +1,68 @@
+"""What a task is: an environment, a named schema, a description and its seeds."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+
+from structjax.errors import StructjaxError
+from structjax.schema import Schema
+
+
+class Step(NamedTuple):
+    """What one environment step returns, before any auto-reset."""
+
+    obs: jax.Array
+    state: Any
+    reward: jax.Array
+    terminated: jax.Array
+    truncated: jax.Array
+    info: dict[str, jax.Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """An environment with everything an LLM, a fit and a table need to know of it.
+
+    Attributes:
+      name: e.g. `"car_racing"`.
+      description: task text for prompts: goal, reward, length, what goes wrong.
+      schema: observation and action fields.
+      horizon: episode cap in steps.
+      metric: name of the reported figure; `"return"` is the undiscounted return.
+      seeds: use -> seeds; the uses are test, gate, selection, debug, demonstration and
+        training, and they are disjoint (CONTRACTS: Seeds).
+      initial: seeds `[B]` -> `(params, starts)`: environment parameters shared by the
+        batch, and a pytree of `[B, ...]` per-episode starts.
+      reset: `(start, params) -> (obs [O], state)`; pure JAX, one episode.
+      step: `(key, state, action, params) -> Step`; pure JAX, no auto-reset.
+      info: names of the scalar values in `Step.info`, with their meaning.
+      environment: the gymnax environment behind it, for other people's trainers.
+    """
+
+    name: str
+    description: str
+    schema: Schema
+    horizon: int
+    seeds: Mapping[str, range]
+    initial: Callable[[Sequence[int]], tuple[Any, Any]]
+    reset: Callable[[Any, Any], tuple[jax.Array, Any]]
+    step: Callable[[jax.Array, Any, jax.Array, Any], Step]
+    metric: str = "return"
+    info: Mapping[str, str] | None = None
+    environment: Any = None
+
+    def __post_init__(self) -> None:
+        """Checks that the seed sets are disjoint."""
+        owner: dict[int, str] = {}
+        for use, seeds in self.seeds.items():
+            for seed in seeds:
+                if seed in owner:
+                    raise StructjaxError(
+                        f"task {self.name!r}: seed {seed} is in {owner[seed]!r} and "
+                        f"{use!r}",
+                        kind="task",
+                        hint="the seed sets of a task must be disjoint",
+                    )
+                owner[seed] = use
