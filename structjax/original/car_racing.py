@@ -1,0 +1,315 @@
+"""Gymnasium's CarRacing-v3 on Box2D, stepped without rendering, with named observations.
+
+Rendering is 99 % of the shipped environment's cost; the physics is untouched. Needs the
+extra `original`; Gymnasium is imported on first use.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structjax.errors import StructjaxError
+from structjax.tasks.car_racing.track import kerbs
+
+HORIZON = 1000  # steps, the TimeLimit of the registered environment
+TILES = 12
+OBSERVATION_SIZE = 4 * TILES + 7
+ACTION_LOW = np.array([-1.0, 0.0, 0.0])
+ACTION_HIGH = np.array([1.0, 1.0, 1.0])
+
+
+class OriginalStep(NamedTuple):
+    """What one step of the original returns.
+
+    Attributes:
+      obs: `[O]` float32.
+      reward: reward of the step.
+      terminated: all tiles visited, or off the playfield.
+      truncated: the step limit is reached.
+      info: `progress`, the share of tiles visited.
+    """
+
+    obs: np.ndarray
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, float]
+
+
+class PhysicsState(NamedTuple):
+    """The simulator's state, SI units, wheels in the order FL, FR, RL, RR.
+
+    Attributes:
+      position: `[2]` hull origin.
+      hull_com: `[2]` centre of mass of the hull alone.
+      com: `[2]` centre of mass of hull and wheels.
+      angle: hull heading, rad, 0 along +y, positive to the left.
+      hull_velocity: `[2]` of the hull's centre of mass.
+      com_velocity: `[2]` of the common centre of mass.
+      yaw_rate: rad/s.
+      wheel_position: `[4, 2]`.
+      wheel_velocity: `[4, 2]`.
+      wheel_angle: `[4]` rad, absolute.
+      wheel_yaw_rate: `[4]` rad/s.
+      joint_angle: `[4]` wheel against hull, rad.
+      joint_motor_speed: `[4]` what the last step asked for, rad/s.
+      omega: `[4]` wheel spin, rad/s.
+      gas: `[4]` engine setting after its ramp.
+      on_road: `[4]` bool, whether the wheel touches a tile.
+      visited: `[N]` bool, tiles visited.
+    """
+
+    position: np.ndarray
+    hull_com: np.ndarray
+    com: np.ndarray
+    angle: float
+    hull_velocity: np.ndarray
+    com_velocity: np.ndarray
+    yaw_rate: float
+    wheel_position: np.ndarray
+    wheel_velocity: np.ndarray
+    wheel_angle: np.ndarray
+    wheel_yaw_rate: np.ndarray
+    joint_angle: np.ndarray
+    joint_motor_speed: np.ndarray
+    omega: np.ndarray
+    gas: np.ndarray
+    on_road: np.ndarray
+    visited: np.ndarray
+
+
+class OriginalCarRacing:
+    """CarRacing-v3 with the step limit, the named observation and no pixels.
+
+    Attributes:
+      simulator: the Gymnasium environment; its `car`, `track` and `road` may be read.
+      nodes: `[N, 4]` of the track: alpha, beta, x, y.
+      border: `[N]` bool, kerb tiles.
+      steps: steps since reset.
+    """
+
+    def __init__(self) -> None:
+        self._make = import_simulator()
+        self.simulator: Any = None
+        self.nodes = np.zeros((0, 4))
+        self.border = np.zeros(0, bool)
+        self.steps = 0
+
+    def reset(self, seed: int) -> np.ndarray:
+        """The first observation `[O]` of the track `seed`.
+
+        Each episode gets a new Box2D world, so that it cannot depend on earlier ones.
+        """
+        self.simulator = self._make()
+        self.simulator._render = lambda mode: None
+        self.simulator.reset(seed=int(seed))
+        self.nodes = np.array(self.simulator.track, np.float64)
+        self.border = kerbs(self.nodes[:, 1])
+        self.steps = 0
+        return observe(self)
+
+    def step(self, action: np.ndarray) -> OriginalStep:
+        """One step of 0.02 s; the action `[3]` (steer, gas, brake) is clipped."""
+        action = np.clip(np.asarray(action, np.float64), ACTION_LOW, ACTION_HIGH)
+        _, reward, terminated, _, _ = self.simulator.step(action)
+        self.steps += 1
+        return OriginalStep(
+            observe(self),
+            float(reward),
+            bool(terminated),
+            self.steps >= HORIZON,
+            {"progress": self.simulator.tile_visited_count / len(self.nodes)},
+        )
+
+
+class Episode(NamedTuple):
+    """One recorded episode of T steps.
+
+    Attributes:
+      observations: `[T, O]` float32, before each action.
+      actions: `[T, 3]` float32, after clipping.
+      rewards: `[T]`.
+      poses: `[T + 1, 3]` hull x, y, angle.
+      terminated: whether the last step ended the episode by itself.
+      progress: share of tiles visited.
+      seed: track seed.
+    """
+
+    observations: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    poses: np.ndarray
+    terminated: bool
+    progress: float
+    seed: int
+
+
+class OriginalReturns(NamedTuple):
+    """Results of B episodes: `[B]` each.
+
+    Attributes:
+      returns: undiscounted sum of rewards.
+      steps: episode lengths.
+      progress: share of tiles visited.
+      terminated: whether the episode ended before the step limit by itself.
+    """
+
+    returns: np.ndarray
+    steps: np.ndarray
+    progress: np.ndarray
+    terminated: np.ndarray
+
+
+def import_simulator() -> Callable[[], Any]:
+    """Gymnasium's `CarRacing` class.
+
+    Raises:
+      StructjaxError: the extra `original` is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            # SWIG's and pygame's own deprecations; nothing a user could act on.
+            warnings.simplefilter("ignore")
+            import gymnasium.error
+            from gymnasium.envs.box2d.car_racing import CarRacing
+    except ImportError as error:
+        raise _missing(error) from error
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise _missing(error) from error
+    return CarRacing
+
+
+def _missing(error: Exception) -> StructjaxError:
+    """The error for an absent Gymnasium, Box2D or pygame."""
+    return StructjaxError(
+        f"the original Car Racing simulator cannot be imported ({error})",
+        kind="dependency",
+        hint='install it with `pip install "structjax[original]"`',
+    )
+
+
+def observe(env: OriginalCarRacing) -> np.ndarray:
+    """The named observation `[O]` float32 from the simulator's state.
+
+    tiles.x[12], tiles.y[12], tiles.heading[12], tiles.corner[12], speed, steer_angle,
+    yaw_rate, wheel_speed[4]: the nearest node and the next eleven in the hull's frame.
+    """
+    hull, wheels = env.simulator.car.hull, env.simulator.car.wheels
+    angle = hull.angle
+    right = np.array([np.cos(angle), np.sin(angle)])
+    offset = env.nodes[:, 2:4] - np.array(hull.position)
+    nearest = int(np.argmin((offset * offset).sum(1)))
+    ahead = (nearest + np.arange(TILES)) % len(env.nodes)
+    x = 0.03 * (offset[ahead] @ right)
+    y = 0.03 * (offset[ahead] @ np.array([-right[1], right[0]]))
+    heading = (env.nodes[ahead, 1] - angle + np.pi) % (2 * np.pi) / np.pi - 1.0
+    scalars = [
+        np.hypot(*hull.linearVelocity) / 100.0,
+        wheels[0].joint.angle / np.pi,
+        hull.angularVelocity / 10.0,
+    ]
+    spins = [wheel.omega / 200.0 for wheel in wheels]
+    return np.concatenate(
+        [x, y, heading, env.border[ahead], scalars, spins], dtype=np.float32
+    )
+
+
+def physics_state(env: OriginalCarRacing) -> PhysicsState:
+    """The whole physical state, for comparisons with other simulators."""
+    hull, wheels = env.simulator.car.hull, env.simulator.car.wheels
+    bodies = [hull, *wheels]
+    mass = np.array([body.mass for body in bodies])[:, None] / sum(
+        body.mass for body in bodies
+    )
+    centres = np.array([tuple(body.worldCenter) for body in bodies])
+    velocities = np.array([tuple(body.linearVelocity) for body in bodies])
+    return PhysicsState(
+        position=np.array(hull.position),
+        hull_com=centres[0],
+        com=(mass * centres).sum(0),
+        angle=hull.angle,
+        hull_velocity=velocities[0],
+        com_velocity=(mass * velocities).sum(0),
+        yaw_rate=hull.angularVelocity,
+        wheel_position=np.array([tuple(wheel.position) for wheel in wheels]),
+        wheel_velocity=velocities[1:],
+        wheel_angle=np.array([wheel.angle for wheel in wheels]),
+        wheel_yaw_rate=np.array([wheel.angularVelocity for wheel in wheels]),
+        joint_angle=np.array([wheel.joint.angle for wheel in wheels]),
+        joint_motor_speed=np.array([wheel.joint.motorSpeed for wheel in wheels]),
+        omega=np.array([wheel.omega for wheel in wheels], np.float64),
+        gas=np.array([wheel.gas for wheel in wheels], np.float64),
+        on_road=np.array([len(wheel.tiles) > 0 for wheel in wheels]),
+        visited=np.array([tile.road_visited for tile in env.simulator.road]),
+    )
+
+
+def run_episode(
+    env: OriginalCarRacing,
+    seed: int,
+    policy: Callable[[np.ndarray], np.ndarray],
+    steps: int = HORIZON,
+) -> Episode:
+    """Drives the track `seed` with `policy`: observation `[O]` -> action `[3]`."""
+    obs = env.reset(seed)
+    observations, actions, rewards, poses = [], [], [], [_pose(env)]
+    for _ in range(steps):
+        action = np.clip(policy(obs), ACTION_LOW, ACTION_HIGH).astype(np.float32)
+        result = env.step(action)
+        observations.append(obs)
+        actions.append(action)
+        rewards.append(result.reward)
+        poses.append(_pose(env))
+        obs = result.obs
+        if result.terminated or result.truncated:
+            break
+    return Episode(
+        np.array(observations),
+        np.array(actions),
+        np.array(rewards),
+        np.array(poses),
+        result.terminated,
+        result.info["progress"],
+        seed,
+    )
+
+
+def _pose(env: OriginalCarRacing) -> tuple[float, float, float]:
+    """Hull x, y and angle."""
+    hull = env.simulator.car.hull
+    return (hull.position[0], hull.position[1], hull.angle)
+
+
+def evaluate_original(
+    act: Callable[[np.ndarray, int], np.ndarray], seeds: Sequence[int]
+) -> OriginalReturns:
+    """Returns of one episode per seed, all B episodes in lockstep.
+
+    `act` maps the observations `[B, O]` and the step number to the actions `[B, 3]`: one
+    call a step for the whole batch, always of full size (rows of ended episodes repeat
+    their last observation), so that a jitted policy compiles once. Fold the step number
+    into a key to sample actions.
+    """
+    envs = [OriginalCarRacing() for _ in seeds]
+    observations = np.stack(
+        [env.reset(seed) for env, seed in zip(envs, seeds, strict=True)]
+    )
+    count = len(envs)
+    returns, progress = np.zeros(count), np.zeros(count)
+    steps, terminated = np.zeros(count, np.int64), np.zeros(count, bool)
+    running = np.ones(count, bool)
+    for step in range(HORIZON):
+        actions = np.asarray(act(observations.copy(), step))
+        for i in np.flatnonzero(running):
+            result = envs[i].step(actions[i])
+            observations[i] = result.obs
+            returns[i] += result.reward
+            steps[i] += 1
+            progress[i] = result.info["progress"]
+            terminated[i] = result.terminated
+            running[i] = not (result.terminated or result.truncated)
+        if not running.any():
+            break
+    return OriginalReturns(returns, steps, progress, terminated)
