@@ -1,4 +1,4 @@
-"""Gymnasium's CarRacing-v3 on Box2D, stepped without rendering, with named observations.
+"""Gymnasium's CarRacing-v3 on Box2D without rendering, with named observations.
 
 Rendering is 99 % of the shipped environment's cost; the physics is untouched. Needs the
 extra `original`; Gymnasium is imported on first use.
@@ -287,10 +287,10 @@ def evaluate_original(
 ) -> OriginalReturns:
     """Returns of one episode per seed, all B episodes in lockstep.
 
-    `act` maps the observations `[B, O]` and the step number to the actions `[B, 3]`: one
-    call a step for the whole batch, always of full size (rows of ended episodes repeat
-    their last observation), so that a jitted policy compiles once. Fold the step number
-    into a key to sample actions.
+    `act` maps the observations `[B, O]` and the step number to the actions `[B, 3]`.
+    It is called once a step with the whole batch, whose rows repeat their last
+    observation when their episode has ended, so that a jitted policy compiles once.
+    Fold the step number into a key to sample actions.
     """
     envs = [OriginalCarRacing() for _ in seeds]
     observations = np.stack(
