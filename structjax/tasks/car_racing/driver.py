@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import lsq_linear
 
 from structjax.tasks.car_racing.track import Track
 
@@ -41,15 +42,15 @@ class DriverConfig:
       damping: gain of the yaw rate error, rad of wheel angle per rad/s.
     """
 
-    grip: float = 0.75
-    braking: float = 90.0
-    top_speed: float = 85.0
-    corridor: float = 0.6
+    grip: float = 0.5
+    braking: float = 60.0
+    top_speed: float = 80.0
+    corridor: float = 0.4
     lag: int = 0
     steer_noise: float = 0.0
     pedal_noise: float = 0.0
     noise_time: float = 25.0
-    preview: float = 0.22
+    preview: float = 0.2
     damping: float = 0.05
 
 
@@ -89,24 +90,23 @@ def racing_line(track: Track, config: DriverConfig) -> Line:
     """The smoothest line inside the corridor, with its speed profile."""
     centre = np.stack([track.x, track.y], 1)
     normal = np.stack([np.cos(track.beta), np.sin(track.beta)], 1)
-    points = _relax(centre, normal, config.corridor * HALF_WIDTH)
+    # Rounded, like the actions: recordings then do not depend on the last bits of the
+    # machine's linear algebra.
+    points = np.round(_relax(centre, normal, config.corridor * HALF_WIDTH), 3)
     gaps = np.linalg.norm(np.roll(points, -1, 0) - points, axis=1)
     distance = np.concatenate([[0.0], np.cumsum(gaps)])
     speed = _speed_profile(_curvature(points), gaps, config)
     return Line(points, distance, speed)
 
 
-def _relax(
-    centre: np.ndarray, normal: np.ndarray, limit: float, sweeps: int = 400
-) -> np.ndarray:
+def _relax(centre: np.ndarray, normal: np.ndarray, limit: float) -> np.ndarray:
     """Minimises the sum of squared second differences over offsets within `limit`."""
-    offset = np.zeros(len(centre))
-    for _ in range(sweeps):
-        points = centre + offset[:, None] * normal
-        bend = np.roll(points, -1, 0) - 2 * points + np.roll(points, 1, 0)
-        force = np.roll(bend, -1, 0) - 2 * bend + np.roll(bend, 1, 0)
-        # The gradient of |bend|^2 has curvature <= 16: a step of 1/16 cannot diverge.
-        offset = np.clip(offset - (force * normal).sum(1) / 16.0, -limit, limit)
+    n = len(centre)
+    identity = np.eye(n)
+    bend = np.roll(identity, 1, 0) - 2 * identity + np.roll(identity, -1, 0)
+    matrix = np.concatenate([bend * normal[:, 0], bend * normal[:, 1]])
+    target = -np.concatenate([bend @ centre[:, 0], bend @ centre[:, 1]])
+    offset = lsq_linear(matrix, target, (-limit, limit), tol=1e-6).x
     return centre + offset[:, None] * normal
 
 
@@ -154,7 +154,8 @@ class Driver:
         steer = self._steer(seen, here) + self.config.steer_noise * self._noise[0]
         factor = 1.0 + self.config.pedal_noise * self._noise[1]
         gas, brake = self._pedals(seen, here, factor)
-        return np.clip([steer, gas, brake], [-1, 0, 0], 1).astype(np.float32)
+        action = np.clip([steer, gas, brake], [-1, 0, 0], 1)
+        return np.round(action, 4).astype(np.float32)
 
     def _progress(self, position: np.ndarray) -> float:
         """Arc length of the nearest point of the line."""
