@@ -73,9 +73,7 @@ def combine(parts: list[Mass]) -> Mass:
     mass = sum(p.mass for p in parts)
     x = sum(p.mass * p.x for p in parts) / mass
     y = sum(p.mass * p.y for p in parts) / mass
-    inertia = sum(
-        p.inertia + p.mass * ((p.x - x) ** 2 + (p.y - y) ** 2) for p in parts
-    )
+    inertia = sum(p.inertia + p.mass * ((p.x - x) ** 2 + (p.y - y) ** 2) for p in parts)
     return Mass(mass, x, y, inertia)
 
 
