@@ -99,7 +99,7 @@ class ManualModel:
             text = self._await(prompt)
         except OSError as error:
             raise StructjaxError(
-                f"cannot use the directory {self.directory} ({error.strerror})",
+                f"cannot use the directory {self.directory} ({error.strerror or error})",
                 kind="llm",
                 hint="make it writable or free disk space, then --resume the run",
             ) from error
@@ -118,14 +118,15 @@ class ManualModel:
         """The prompt's file: one that waits already, or a new one."""
         self.directory.mkdir(parents=True, exist_ok=True)
         name = re.sub(r"[^A-Za-z0-9.-]+", "_", request.slot)
-        waiting = sorted(self.directory.glob(f"*_{name}.prompt.md"))
-        for path in waiting:
-            text = prompt_text(request, reply_path(path).name)
-            if path not in self._answered and path.read_text("utf-8") == text:
+        for path in sorted(self.directory.glob(f"*_{name}.prompt.md")):
+            same_slot = re.fullmatch(rf"\d+_{re.escape(name)}\.prompt\.md", path.name)
+            text = prompt_text(request, reply_path(path).name).encode()
+            fresh = path not in self._answered
+            if same_slot and fresh and path.read_bytes() == text:
                 return path
         path = self.directory / f"{self._next_number():03d}_{name}.prompt.md"
         partial = path.with_suffix(".partial")
-        partial.write_text(prompt_text(request, reply_path(path).name), "utf-8")
+        partial.write_bytes(prompt_text(request, reply_path(path).name).encode())
         os.replace(partial, path)
         return path
 

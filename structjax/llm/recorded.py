@@ -36,8 +36,8 @@ class RecordedModel:
         source: ReplayModel | None = None,
     ) -> None:
         if isinstance(model, ReplayModel) and source is None:
+            mode = model.mode if mode == "live" else mode
             model, source = None, model
-            mode = source.mode if mode == "live" else mode
         _check_mode(model, mode, source)
         self.model = model
         self.source = source

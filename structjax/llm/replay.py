@@ -46,7 +46,7 @@ class TranscriptMismatch(StructjaxError):
 
     def __init__(self, slot: str, diff: str) -> None:
         super().__init__(
-            f"the request of the slot {slot!r} differs from the recorded one:\n{diff}\n",
+            f"the request of the slot {slot!r} is not the recorded one:\n{diff}\n",
             kind="transcript",
             hint="replay it in mode slot, or record it anew",
         )
