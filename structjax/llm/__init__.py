@@ -1,0 +1,1 @@
+"""The LLM layer: providers, transcripts, and what a reply says."""

@@ -99,7 +99,7 @@ class ManualModel:
             text = self._await(prompt)
         except OSError as error:
             raise StructjaxError(
-                f"cannot use the directory {self.directory} ({error.strerror or error})",
+                f"cannot use {self.directory} ({error.strerror or error})",
                 kind="llm",
                 hint="make it writable or free disk space, then --resume the run",
             ) from error

@@ -25,18 +25,17 @@ Code = Literal[
     "BAD_DECISION",
 ]
 
-_THINK = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.S | re.I)
-_THINK_TAIL = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.S | re.I)
-_THINK_HEAD = re.compile(r"\A\s*<(?:think|thinking|reasoning)>", re.I)
+_THINK = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.I)
 _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`\n]*)")
 _PYTHON_TAGS = ("", "python", "py", "python3")
 _DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.M)
 _DECORATION = r"[\s>*_#`'\"-]*"
 _ACTION = re.compile(
-    rf"{_DECORATION}action[\s*_`]*[:=][\s*_`'\"<\[]*([A-Za-z]+)(.*)", re.I
+    rf"{_DECORATION}action[\s*_`]*[:=\uff1a][\s*_`'\"<\[]*([A-Za-z]+)(.*)", re.I
 )
+_ACTIONS = ("revise", "test", "stop")
 _SECOND = re.compile(
-    r"[\s*_`'\"]*(?:\||/|,|\bor\b|\band\b)[\s*_`'\"]*([A-Za-z]+)", re.I
+    r"[\s*_`'\"]*(?:\||/|,|\bor\b|\band\b)[\s*_`'\"]*(revise|test|stop)\b", re.I
 )
 _FENCE_RULE = (
     "send exactly one complete block that opens with ```python on a line of its own "
@@ -156,8 +155,8 @@ def extract_tests(text: str) -> str:
 def extract_decision(text: str) -> Decision:
     """The decision of a reply to a revision request, with its code.
 
-    >>> extract_decision("ACTION: stop\\nNothing left to gain.").reason
-    'Nothing left to gain.'
+    >>> extract_decision("ACTION: stop (nothing left to gain)").reason
+    'nothing left to gain'
 
     Raises:
       ReplyError: the decision or its code is missing, double or cut off.
@@ -177,14 +176,35 @@ def extract_decision(text: str) -> Decision:
 def _layout(text: str) -> _Layout:
     """Cleans a reply and separates prose from fenced blocks."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
-    text = _THINK.sub("", text)
-    if _THINK_HEAD.match(text):
+    text, unclosed = _without_thinking(text)
+    if unclosed:
         return _Layout("", [], unclosed=True)
-    # Some servers put the opening tag into the prompt: only the closing one returns.
-    text = _THINK_TAIL.sub("", text)
     if not text.strip():
         raise _empty()
     return _split(text.split("\n"))
+
+
+def _without_thinking(text: str) -> tuple[str, bool]:
+    """The text without `<think>...</think>`, and whether it ends while thinking.
+
+    Some servers put the opening tag into the prompt, so that only the closing one
+    comes back: what precedes it is thought. An opening tag in the middle of a text
+    that is never closed is taken literally.
+    """
+    kept: list[str] = []
+    start, opened = 0, None
+    for tag in _THINK.finditer(text):
+        if not tag[1]:
+            opened = tag.start() if opened is None else opened
+            continue
+        if opened is None:
+            kept.clear()
+        else:
+            kept.append(text[start:opened])
+        start, opened = tag.end(), None
+    rest = text[start:]
+    unclosed = opened is not None and not "".join([*kept, text[start:opened]]).strip()
+    return "".join([*kept, rest]), unclosed
 
 
 def _split(lines: Sequence[str]) -> _Layout:
@@ -238,14 +258,22 @@ def _decision_blocks(blocks: Sequence[_Block]) -> list[str]:
 def _decision(prose: str) -> tuple[str, str]:
     """The action, and the rest of the prose as its reason."""
     found: list[str] = []
+    unknown: list[str] = []
     rest: list[str] = []
     for line in prose.split("\n"):
         match = _ACTION.fullmatch(line)
         if match is None:
             rest.append(line)
-            continue
-        found += _actions(match[1], match[2])
-        rest.append(match[2].strip(" \t*_`'\".,;:!-)>]"))
+        elif match[1].lower() not in _ACTIONS:
+            unknown.append(match[1])
+            rest.append(line)
+        else:
+            second = _SECOND.match(match[2])  # `revise|test|stop`: the template itself
+            found += [match[1].lower(), *([second[1].lower()] if second else [])]
+            rest.append(match[2].strip(" \t*_`'\".,;:!-()<>[]"))
+    if not found and unknown:
+        name = unknown[0][:40]
+        raise ReplyError("BAD_DECISION", f"unknown action {name!r}", _ACTION_RULE)
     if not found:
         raise ReplyError("NO_DECISION", "the reply has no ACTION line", _ACTION_RULE)
     if len(set(found)) > 1:
@@ -253,25 +281,14 @@ def _decision(prose: str) -> tuple[str, str]:
         raise ReplyError(
             "AMBIGUOUS", f"the reply has several actions: {names}", _ACTION_RULE
         )
-    reason = re.sub(r"\n{3,}", "\n\n", "\n".join(rest)).strip()
-    return found[0], reason
-
-
-def _actions(word: str, rest: str) -> list[str]:
-    """The action a line names; all of them when it lists alternatives."""
-    action = word.lower()
-    if action not in ("revise", "test", "stop"):
-        raise ReplyError("BAD_DECISION", f"unknown action {word[:40]!r}", _ACTION_RULE)
-    second = _SECOND.match(rest)
-    if second and second[1].lower() in ("revise", "test", "stop"):
-        return [action, second[1].lower()]
-    return [action]
+    return found[0], re.sub(r"\n{3,}", "\n\n", "\n".join(rest)).strip()
 
 
 def _one_block(layout: _Layout, entries: tuple[str, ...], wanted: str) -> str:
     """The one distinct Python block that defines an entry.
 
     Args:
+      layout: the reply.
       entries: names; one that ends with `_` stands for all names that begin with it.
       wanted: the entry, as the model should write it.
     """
@@ -279,7 +296,8 @@ def _one_block(layout: _Layout, entries: tuple[str, ...], wanted: str) -> str:
         raise _truncated()
     if not layout.blocks:
         if _defines(layout.prose, entries):
-            return layout.prose.strip("\n") + "\n"
+            lines = layout.prose.strip("\n").split("\n")
+            return "\n".join(x for x in lines if not _ACTION.fullmatch(x)) + "\n"
         raise ReplyError("NO_CODE", "the reply contains no code block", _FENCE_RULE)
     python = [block for block in layout.blocks if block.tag in _PYTHON_TAGS]
     if not python:
