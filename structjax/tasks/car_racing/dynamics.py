@@ -203,12 +203,11 @@ def _integrate(
     size = jnp.sqrt(velocity_x**2 + velocity_y**2)
     slow = jnp.minimum(1.0, c.MAX_SPEED / jnp.maximum(size, 1e-6))
     velocity_x, velocity_y = velocity_x * slow, velocity_y * slow
-    lag = c.POSITION_CORRECTION * (c.TIME_STEP * yaw_rate) ** 3
-    joint = _limit(car.joint, car.joint + c.TIME_STEP * joint_rate + lag)
+    joint, recoil = _limit(car, joint_rate, yaw_rate)
     return car._replace(
         x=car.x + c.TIME_STEP * velocity_x,
         y=car.y + c.TIME_STEP * velocity_y,
-        heading=car.heading + solved_turn(yaw_rate),
+        heading=car.heading + solved_turn(yaw_rate) - recoil,
         velocity_x=velocity_x,
         velocity_y=velocity_y,
         yaw_rate=yaw_rate,
@@ -217,11 +216,19 @@ def _integrate(
     )
 
 
-def _limit(before: jax.Array, after: jax.Array) -> jax.Array:
-    """Joint angles after the position solver.
+def _limit(
+    car: Car, joint_rate: jax.Array, yaw_rate: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Joint angles `[4]` after the position solver, and the hull's recoil `[]`, rad.
 
-    It acts on joints that began the step at their limit, and leaves the angular slop.
+    The solver acts on joints that began the step at their limit, and leaves the angular
+    slop.
     """
+    lag = c.POSITION_CORRECTION * (c.TIME_STEP * yaw_rate) ** 3
+    free = car.joint + c.TIME_STEP * joint_rate + lag
     most = c.STEER_LIMIT + c.ANGULAR_SLOP
-    held = jnp.clip(after, -most, most)
-    return jnp.where(jnp.abs(before) >= c.STEER_LIMIT, held, after)
+    at_limit = jnp.abs(car.joint) >= c.STEER_LIMIT
+    held = jnp.where(at_limit, jnp.clip(free, -most, most), free)
+    share = c.WHEEL.inertia / (c.WHEEL.inertia + c.HULL.inertia)
+    recoil = share * jnp.sum(held - free)
+    return jnp.where(at_limit, held, free + recoil), recoil
