@@ -1,7 +1,8 @@
 """The ledger: every reset, step, LLM call and token is booked under one purpose."""
 
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, get_args
 
 Purpose = Literal[
     "demonstration", "diagnosis", "gate", "selection", "training", "evaluation"
@@ -44,6 +45,32 @@ class Ledger:
             self.llm_calls += 1
         self.input_tokens += int(input_tokens)
         self.output_tokens += int(output_tokens)
+
+    def copy(self) -> "Ledger":
+        """An independent copy."""
+        return replace(
+            self, resets=dict(self.resets), env_steps=dict(self.env_steps)
+        )
+
+    def since(self, before: "Ledger") -> dict[str, Any]:
+        """What was booked after `before`, as `add` takes it."""
+        now, then = asdict(self), asdict(before)
+        return {
+            name: {p: value[p] - then[name][p] for p in value}
+            if isinstance(value, dict)
+            else value - then[name]
+            for name, value in now.items()
+        }
+
+    def add(self, booked: Mapping[str, Any]) -> None:
+        """Books what `since` returned."""
+        for name, value in booked.items():
+            if isinstance(value, Mapping):
+                counters = getattr(self, name)
+                for purpose, number in value.items():
+                    counters[purpose] += number
+            else:
+                setattr(self, name, getattr(self, name) + value)
 
     @property
     def headline_resets(self) -> int:

@@ -1,7 +1,7 @@
 """What a task is: an environment, a named schema, a description and its seeds."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -39,6 +39,9 @@ class Task:
       step: `(key, state, action, params) -> Step`; pure JAX, no auto-reset.
       info: names of the scalar values in `Step.info`, with their meaning.
       environment: the gymnax environment behind it, for other people's trainers.
+      simulators: original simulators by name, e.g. `"gymnasium"`: each maps
+        `(act, seeds)` to `(returns [B], steps [B])`, where `act` maps observations
+        `[B, O]` to clipped actions `[B, A]` and is called once per step.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Task:
     metric: str = "return"
     info: Mapping[str, str] | None = None
     environment: Any = None
+    simulators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Checks that the seed sets are disjoint."""

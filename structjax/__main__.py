@@ -1,0 +1,6 @@
+"""`python -m structjax`."""
+
+from structjax.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""`structjax tasks`, `runs`, `report` and `graph`: looking, not computing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from structjax.cli.output import print_json, text_table
+from structjax.errors import StructjaxError
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """List the tasks, or show one with its observation and action fields.
+
+    Under `--json`: {"tasks": [names]}, or {"task", "description", "horizon", "seeds",
+    "observations", "actions"}.
+    """
+
+    task: tyro.conf.Positional[str | None] = None
+    """Name of a task, or path/to/file.py:function."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+
+    def run_command(self) -> int:
+        """Prints the list, or one task."""
+        from structjax.tasks.registry import task_names
+
+        if self.task is None:
+            names = list(task_names())
+            if self.json:
+                print_json({"tasks": names})
+            else:
+                print("\n".join(names))
+            return 0
+        self._show(self.task)
+        return 0
+
+    def _show(self, name: str) -> None:
+        from structjax.prompting import action_lines, observation_lines
+        from structjax.tasks.loading import load_task
+
+        task = load_task(name)
+        seeds = {use: f"{s.start}:{s.stop}" for use, s in task.seeds.items()}
+        if self.json:
+            print_json(
+                {
+                    "task": task.name,
+                    "description": task.description,
+                    "horizon": task.horizon,
+                    "seeds": seeds,
+                    "observations": [vars(f) for f in task.schema.observations],
+                    "actions": [vars(a) for a in task.schema.actions],
+                }
+            )
+            return
+        print(f"{task.name}\n\n{task.description}\n\nObservation fields")
+        print(observation_lines(task.schema))
+        print(f"\nActions\n{action_lines(task.schema)}\n\nSeeds")
+        print("\n".join(f"- {use}: {text}" for use, text in seeds.items()))
+
+
+@dataclass(frozen=True)
+class Runs:
+    """List the runs below a directory.
+
+    Under `--json`: {"runs": [{"run", "task", "status", "best_round", "mean"}]}.
+    """
+
+    directory: tyro.conf.Positional[Path] = Path("runs")
+    """Where to look."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+
+    def run_command(self) -> int:
+        """Prints one line per run."""
+        from structjax.runs import read_json
+
+        rows = []
+        for manifest in sorted(self.directory.glob("*/manifest.json")):
+            try:
+                rows.append(_run_row(manifest.parent, read_json(manifest)))
+            except StructjaxError:
+                rows.append({"run": str(manifest.parent), "status": "unreadable"})
+        if self.json:
+            print_json({"runs": rows})
+            return 0
+        if not rows:
+            print(f"no runs below {self.directory}")
+            return 0
+        header = ("run", "task", "status", "best_round", "mean")
+        print(text_table(header, [[r.get(h, "") for h in header] for r in rows]))
+        return 0
+
+
+def _run_row(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    evaluation = manifest.get("evaluation") or {}
+    mean = evaluation.get("mean")
+    return {
+        "run": str(path),
+        "task": manifest.get("task"),
+        "status": manifest.get("status"),
+        "best_round": manifest.get("best_round"),
+        "mean": None if mean is None else round(mean, 1),
+    }
+
+
+@dataclass(frozen=True)
+class Report:
+    """Draw a run's report again: one self-contained HTML page.
+
+    Under `--json`: {"report"}.
+    """
+
+    run: tyro.conf.Positional[Path]
+    """The run directory."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+
+    def run_command(self) -> int:
+        """Writes report.html into the run directory."""
+        from structjax.report import write_report
+
+        path = write_report(self.run)
+        if self.json:
+            print_json({"report": str(path)})
+        else:
+            print(path)
+        return 0
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Draw a program's graph as SVG: fields, weights, latents, actions.
+
+    Under `--json`: {"graph"}.
+    """
+
+    policy: tyro.conf.Positional[Path]
+    """A run directory, a saved policy (.json), or a program (.py)."""
+    task: str = "car_racing"
+    """Name of the task, or path/to/file.py:function."""
+    output: Path = Path("graph.svg")
+    """Where the drawing goes."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+
+    def run_command(self) -> int:
+        """Writes the SVG."""
+        from structjax.policy_file import load_policy
+        from structjax.report.graph import graph_svg
+        from structjax.runs import write_atomic
+        from structjax.tasks.loading import load_task
+
+        found = load_policy(self.policy, load_task(self.task))
+        svg = graph_svg(found.program.structure, found.program.docs, found.values)
+        write_atomic(self.output, svg)
+        if self.json:
+            print_json({"graph": str(self.output)})
+        else:
+            print(self.output)
+        return 0

@@ -1,0 +1,212 @@
+"""`structjax check`, `fit` and `evaluate`."""
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import tyro
+
+from structjax.cli.output import print_json, progress, seed_range, text_table
+from structjax.compilation import enable_compile_cache
+from structjax.likelihood import ImitationConfig
+
+
+@dataclass(frozen=True)
+class Check:
+    """Check a program of the structure language; status 1 when it is not ok.
+
+    Under `--json`: {"ok", "semantic_hash", "interface_hash", "parameters", "latents",
+    "problems": [{"code", "severity", "line", "message", "hint"}]}.
+    """
+
+    program: tyro.conf.Positional[Path]
+    """File with the program."""
+    task: str = "car_racing"
+    """Name of the task, or path/to/file.py:function."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+
+    def run_command(self) -> int:
+        """Parses the program and prints its problems, or what it consists of."""
+        from structjax.language.hashing import interface_hash, semantic_hash
+        from structjax.language.parse import StructureError, parse
+        from structjax.policy_file import read_program
+        from structjax.tasks.loading import load_task
+
+        task = load_task(self.task)
+        text = read_program(self.program)
+        result: dict[str, Any] = {
+            "ok": False,
+            "semantic_hash": None,
+            "interface_hash": None,
+            "parameters": [],
+            "latents": [],
+        }
+        try:
+            program = parse(text, task.schema)
+        except StructureError as error:
+            problems = error.problems
+        else:
+            problems = program.warnings
+            structure = program.structure
+            result |= {
+                "ok": True,
+                "semantic_hash": semantic_hash(structure),
+                "interface_hash": interface_hash(structure),
+                "parameters": [
+                    {**asdict(p), "doc": program.docs.get(p.name, "")}
+                    for p in structure.parameters
+                ],
+                "latents": [
+                    {"name": v.name, "size": v.size, "doc": program.docs.get(v.name, "")}
+                    for v in structure.latents
+                    if v.logged
+                ],
+            }
+        result["problems"] = [asdict(problem) for problem in problems]
+        if self.json:
+            print_json(result)
+        else:
+            _print_check(result)
+        return 0 if result["ok"] else 1
+
+
+def _print_check(result: dict[str, Any]) -> None:
+    for p in result["problems"]:
+        hint = f" ({p['hint']})" if p["hint"] else ""
+        print(f"line {p['line']}: {p['severity']} {p['code']}: {p['message']}{hint}")
+    if not result["ok"]:
+        return
+    rows = [
+        (p["name"], f"{p['initial']:.4g}", p["low"], p["high"], p["doc"])
+        for p in result["parameters"]
+    ]
+    print(text_table(("parameter", "initial", "low", "high", "meaning"), rows))
+    print(f"\n{len(result['latents'])} latents: ", end="")
+    print(", ".join(v["name"] for v in result["latents"]))
+    print(f"semantic hash  {result['semantic_hash']}")
+    print(f"interface hash {result['interface_hash']}")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Fit a program's weights to a demonstration and save the policy.
+
+    Under `--json`: {"policy", "values", "report"}.
+    """
+
+    program: tyro.conf.Positional[Path]
+    """File with the program."""
+    demonstration: str
+    """Name of a bundled demonstration, or a file."""
+    task: str = "car_racing"
+    """Name of the task, or path/to/file.py:function."""
+    fit: Literal["imitation", "anchored"] = "imitation"
+    """Maximum likelihood, or held back towards the written values as far as the
+    selection episodes ask for it."""
+    preset: Literal["default", "paper"] | None = None
+    """Named options; `paper` is the recipe of arXiv 2610.01652."""
+    output: Path = Path("policy.json")
+    """Where the fitted policy goes."""
+    seed: int = 0
+    """Seed of restarts, split and minibatches."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+    config: ImitationConfig = field(default_factory=ImitationConfig)
+
+    def run_command(self) -> int:
+        """Fits and saves."""
+        from structjax.demonstration import load_demonstration
+        from structjax.language.parse import parse
+        from structjax.ledger import Ledger
+        from structjax.likelihood import PRESETS
+        from structjax.policy_file import read_program, save_policy
+        from structjax.rounds import fit_program
+        from structjax.tasks.loading import load_task
+
+        enable_compile_cache()
+        task = load_task(self.task)
+        program = parse(read_program(self.program), task.schema)
+        demonstration = load_demonstration(self.demonstration, task.schema)
+        config = PRESETS[self.preset] if self.preset else self.config
+        ledger = Ledger()
+        progress(f"fitting {len(program.structure.parameters)} weights")
+        values, report = fit_program(
+            program, task, self.fit, demonstration, config, self.seed, ledger
+        )
+        save_policy(self.output, program, values, task)
+        if self.json:
+            print_json(
+                {
+                    "policy": str(self.output),
+                    "values": values,
+                    "report": report,
+                    "ledger": asdict(ledger),
+                }
+            )
+            return 0
+        rows = [
+            (p.name, f"{p.initial:.4g}", f"{values[p.name]:.4g}")
+            for p in program.structure.parameters
+        ]
+        print(text_table(("parameter", "written", "fitted"), rows))
+        print(f"\n{report['text']}\n\nsaved {self.output}")
+        return 0
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Play one episode per seed and print the returns.
+
+    Under `--json`: {"task", "simulator", "mode", "seeds", "returns", "metric",
+    "values", "mean", "std_ddof0", "resets", "env_steps"}.
+    """
+
+    policy: tyro.conf.Positional[Path]
+    """A run directory, a saved policy (.json), or a program (.py) as written."""
+    task: str = "car_racing"
+    """Name of the task, or path/to/file.py:function."""
+    simulator: str = "jax"
+    """jax, or an original simulator of the task, e.g. gymnasium."""
+    mode: Literal["mean", "sampled"] = "mean"
+    """Act with the mean (mode) of the action distribution, or with samples."""
+    seeds: str = "test"
+    """Half-open range A:B, or the name of one of the task's seed sets."""
+    key: int = 0
+    """Seed of sampled actions."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+
+    def run_command(self) -> int:
+        """Evaluates and prints."""
+        import jax
+
+        from structjax.evaluate import evaluate
+        from structjax.policy_file import load_policy
+        from structjax.tasks.loading import load_task
+
+        enable_compile_cache()
+        task = load_task(self.task)
+        found = load_policy(self.policy, task)
+        seeds = task.seeds[self.seeds] if self.seeds in task.seeds else None
+        result = evaluate(
+            found.policy,
+            found.variables,
+            task,
+            seed_range(self.seeds) if seeds is None else seeds,
+            simulator=self.simulator,
+            mode=self.mode,
+            key=jax.random.key(self.key),
+        )
+        if self.json:
+            print_json(result.as_dict())
+            return 0
+        pairs = zip(result.seeds, result.returns, strict=True)
+        rows = [(seed, f"{value:.1f}") for seed, value in pairs]
+        print(text_table(("seed", "return"), rows))
+        print(
+            f"\n{result.metric} {result.mean:.1f} +- {result.std_ddof0:.1f} (population "
+            f"std over {len(rows)} episodes; {result.mode} actions, {result.simulator} "
+            f"simulator, {result.env_steps} steps)"
+        )
+        return 0

@@ -1,0 +1,174 @@
+"""`structjax refine`: the loop, its run directory, its summary and its report."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from structjax.cli.output import print_json, progress, text_table
+from structjax.compilation import compile_clock, enable_compile_cache
+from structjax.errors import StructjaxError
+from structjax.gate import GateResult
+from structjax.llm.manual import ManualModel
+from structjax.llm.model import LanguageModel
+from structjax.llm.replay import ReplayModel
+from structjax.llm.scripted import ScriptedModel
+from structjax.refine import RefinementConfig
+from structjax.runs import default_directory, read_json
+from structjax.session import Outcome
+from structjax.transcripts import find_transcript
+
+
+@dataclass(frozen=True)
+class Refine:
+    """Run the refinement loop on a task and evaluate the best policy.
+
+    Without options it replays a shipped transcript: no key, no network. Under `--json`
+    the last line is {"run", "status", "best_round", "rounds": [{"round", "accepted",
+    "gate_mean", "gate_std", "gate_worst"}], "evaluation": as of `evaluate`, "ledger":
+    {"resets", "env_steps", "llm_calls", "input_tokens", "output_tokens",
+    "replayed_calls"}, "seconds": {"total", "compile"}, "report"}.
+    """
+
+    task: tyro.conf.Positional[str]
+    """Name of a task (`structjax tasks`), or path/to/file.py:function."""
+    demonstration: str = "none"
+    """Name or file of a demonstration, or none."""
+    model: Literal["replay", "manual", "openai", "scripted"] = "replay"
+    """What answers: a transcript, prompt and reply files, an API, a JSON script."""
+    transcript: str | None = None
+    """Transcript to replay: a shipped name or a .jsonl file (default: the task's)."""
+    transcript_mode: Literal["slot", "strict"] = "slot"
+    """Match replies by place in the run, or insist on equal prompts."""
+    script: Path | None = None
+    """For --model scripted: a JSON file of slot -> reply text."""
+    llm: str = "gpt-5-mini"
+    """For --model openai: name of the model."""
+    base_url: str | None = None
+    """For --model openai: URL of an OpenAI-compatible server."""
+    answered_by: str = "unknown"
+    """For --model manual: who or what answers; goes into the transcript's header."""
+    wait: bool = True
+    """For --model manual: wait for reply files; --no-wait exits with status 75."""
+    sandbox: Literal["strict", "container", "off"] = "strict"
+    """Isolation of generated code; `off` runs it unprotected and is recorded."""
+    run: Path | None = None
+    """Run directory (default: runs/<task>-<date>-<time>-<hex>)."""
+    resume: Path | None = None
+    """Continue this run directory; the options must be those it was started with."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+    config: RefinementConfig = field(default_factory=RefinementConfig)
+
+    def run_command(self) -> int:
+        """Runs the loop to its end and prints a summary."""
+        from structjax.demonstration import load_demonstration
+        from structjax.session import refine
+        from structjax.tasks.loading import load_task
+
+        enable_compile_cache()
+        self._check()
+        started = time.monotonic()
+        with compile_clock() as clock:
+            task = load_task(self.task)
+            demonstration = None
+            if self.demonstration != "none":
+                demonstration = load_demonstration(self.demonstration, task.schema)
+            directory = self.resume or self.run or default_directory(task.name)
+            outcome = refine(
+                task,
+                self._model(task.name, directory),
+                config=self.config,
+                demonstration=demonstration,
+                directory=directory,
+                resume=self.resume is not None,
+                options={"demonstration": self.demonstration, "model": self.model},
+                sandbox=self.sandbox,
+                progress=progress,
+            )
+        seconds = {"total": time.monotonic() - started, "compile": clock.seconds}
+        if self.json:
+            print_json({**outcome.as_dict(), "seconds": seconds})
+        else:
+            print(summary(outcome, seconds))
+        return 0
+
+    def _check(self) -> None:
+        """Refuses options that contradict each other, before anything is written."""
+        if self.run is not None and self.resume is not None:
+            raise StructjaxError(
+                "--run and --resume were both given",
+                kind="options",
+                hint="--run names a new run, --resume continues one",
+            )
+        if self.config.fit != "none" and self.demonstration == "none":
+            raise StructjaxError(
+                f"--fit {self.config.fit} needs a demonstration",
+                kind="options",
+                hint="name one with --demonstration (`structjax demo`), or --fit none",
+            )
+
+    def _model(self, task: str, directory: Path) -> LanguageModel:
+        if self.model == "replay":
+            return ReplayModel(find_transcript(self.transcript, task), self.transcript_mode)
+        if self.model == "manual":
+            return ManualModel(
+                directory / "manual", wait=self.wait, answered_by=self.answered_by
+            )
+        if self.model == "scripted":
+            if self.script is None:
+                raise StructjaxError(
+                    "--model scripted needs --script FILE",
+                    kind="options",
+                    hint="a JSON file of slot -> reply text",
+                )
+            return ScriptedModel(read_json(self.script))
+        from structjax.llm.openai import OpenAIModel
+
+        return OpenAIModel(self.llm, base_url=self.base_url)
+
+
+def summary(outcome: Outcome, seconds: dict[str, float]) -> str:
+    """The end of a run, for the terminal: rounds, evaluation, what it cost."""
+    rows = [
+        (
+            r.candidate.index,
+            "accepted" if r.gate.accepted else "refused",
+            f"{r.gate.mean:.1f}",
+            f"{r.gate.std:.1f}",
+            f"{r.gate.worst:.1f}",
+            _difference(r.gate),
+            "<- best" if r.candidate.index == outcome.best else "",
+        )
+        for r in outcome.rounds
+    ]
+    header = ("round", "gate", "mean", "std", "worst", "against the best so far", "")
+    ledger, mean, sampled = outcome.ledger, outcome.evaluation, outcome.sampled
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    lines = [
+        "",
+        text_table(header, rows),
+        "",
+        f"status      {outcome.status}{reason}",
+        f"test seeds  {mean['mean']:.1f} +- {mean['std_ddof0']:.1f} with mean actions, "
+        f"{sampled['mean']:.1f} +- {sampled['std_ddof0']:.1f} with sampled actions "
+        f"(round {outcome.best}, {len(mean['seeds'])} episodes, JAX simulator)",
+        f"resets      {ledger.headline_resets} diagnosis + training, "
+        f"{ledger.total_resets} with gate, selection and demonstration",
+        f"LLM         {ledger.llm_calls} live and {ledger.replayed_calls} replayed calls, "
+        f"{ledger.input_tokens} tokens in, {ledger.output_tokens} out",
+        f"seconds     {seconds['total']:.1f}, of which {seconds['compile']:.1f} compiling",
+        *(f"note        {note}" for note in outcome.notes),
+        f"run         {outcome.run}",
+        f"report      {outcome.run / 'report.html'}",
+    ]
+    return "\n".join(lines)
+
+
+def _difference(gate: GateResult) -> str:
+    if gate.difference is None or gate.interval is None:
+        return ""
+    low, high = gate.interval
+    return f"{gate.difference:+.1f} [{low:+.1f}, {high:+.1f}]"

@@ -1,0 +1,129 @@
+"""`structjax rollout` and `diagnose`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from structjax.cli.output import print_json, progress, seed_range
+from structjax.compilation import enable_compile_cache
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """Roll a policy out, save every step as a table, print the built-in checks.
+
+    Under `--json`: {"table", "rows", "columns", "resets", "env_steps", "returns",
+    "invariants": [{"name", "verdict", "text", "values"}]}.
+    """
+
+    policy: tyro.conf.Positional[Path]
+    """A run directory, a saved policy (.json), or a program (.py) as written."""
+    task: str = "car_racing"
+    """Name of the task, or path/to/file.py:function."""
+    mode: Literal["mean", "sampled"] = "mean"
+    """Act with the mean of the action distribution, or with samples."""
+    seeds: str = "debug"
+    """Half-open range A:B, or the name of one of the task's seed sets."""
+    key: int = 0
+    """Seed of sampled actions."""
+    output: Path = Path("rollout.parquet")
+    """Where the table goes."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+
+    def run_command(self) -> int:
+        """Rolls out, saves, checks."""
+        import jax
+
+        from structjax.diagnostics.invariants import run_invariants, summary
+        from structjax.policy_file import load_policy
+        from structjax.rollout import collect
+        from structjax.table import build_table, save_table
+        from structjax.tasks.loading import load_task
+
+        enable_compile_cache()
+        task = load_task(self.task)
+        found = load_policy(self.policy, task)
+        seeds = task.seeds[self.seeds] if self.seeds in task.seeds else None
+        seeds = seed_range(self.seeds) if seeds is None else seeds
+        progress(f"{len(seeds)} episodes of at most {task.horizon} steps")
+        key = jax.random.key(self.key)
+        trajectory = collect(
+            found.policy, found.variables, task, seeds, key=key, mode=self.mode
+        )
+        table = build_table(
+            trajectory,
+            task.schema,
+            found.values,
+            found.program.docs,
+            structure=found.program.structure,
+            info=task.info,
+            task=task.name,
+            metadata={"mode": self.mode, "simulator": "jax"},
+        )
+        save_table(table, self.output)
+        results = run_invariants(
+            table,
+            policy=found.policy,
+            variables=found.variables,
+            schema=task.schema,
+            structure=found.program.structure,
+        )
+        returns = trajectory.reward.sum(0)
+        if self.json:
+            print_json(
+                {
+                    "table": str(self.output),
+                    "rows": len(table.frame),
+                    "columns": list(table.frame.columns),
+                    "resets": len(seeds),
+                    "env_steps": len(table.frame),
+                    "returns": returns,
+                    "invariants": [vars(r) for r in results],
+                }
+            )
+            return 0
+        print(summary(results))
+        print(
+            f"\nreturn {returns.mean():.1f} +- {returns.std():.1f}; {len(table.frame)} "
+            f"rows, {len(table.frame.columns)} columns: {self.output}"
+        )
+        return 0
+
+
+@dataclass(frozen=True)
+class Diagnose:
+    """Run analysis code on a rollout table, in the sandbox.
+
+    Under `--json`: {"findings": [{"name", "status", "text", "seconds"}], "sandbox"}:
+    one finding per function whose name begins with `check_` or `test_`, called with
+    the table as a DataFrame, and one named `module` for what runs at top level.
+    """
+
+    code: tyro.conf.Positional[Path]
+    """Python file with the functions."""
+    table: Path
+    """Table written by `structjax rollout`, or one of a run's tables."""
+    sandbox: Literal["strict", "container", "off"] = "strict"
+    """Isolation; `off` runs the code unprotected."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+
+    def run_command(self) -> int:
+        """Runs the functions and prints what they found."""
+        from structjax.diagnostics.diagnose import diagnose
+        from structjax.policy_file import read_program
+
+        result = diagnose(read_program(self.code), self.table, level=self.sandbox)
+        if self.json:
+            print_json(result)
+            return 0
+        for finding in result["findings"]:
+            if finding["name"] == "module" and not finding["text"].strip():
+                continue
+            seconds = f"{finding['seconds']:.2f} s"
+            print(f"== {finding['name']} ({finding['status']}, {seconds})")
+            print(finding["text"].rstrip() + "\n")
+        return 0

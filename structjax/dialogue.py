@@ -1,0 +1,160 @@
+"""Asking a language model until the reply can be used, within a budget."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from structjax.errors import StructjaxError
+from structjax.ledger import Ledger
+from structjax.llm.model import LanguageModel, Message, Reply, Request
+from structjax.llm.prompts import fill
+from structjax.prompting import repair_prompt
+
+T = TypeVar("T")
+
+STATUS_PROBLEMS = {
+    "truncated": "the reply was cut off at the token limit; write a shorter one",
+    "refused": "the reply was a refusal; answer the technical question",
+    "filtered": "the reply was withheld by a content filter; rephrase it",
+    "empty": "the reply was empty",
+    "error": "the reply was lost to a server error",
+}
+
+
+class Outcomes(Protocol):
+    """Where the outcome of each reply is recorded (a transcript)."""
+
+    def outcomes(self, slot: str) -> tuple[str, ...]:
+        """What became of the replies of a slot."""
+
+    def record_outcome(self, slot: str, outcome: str, detail: str = "") -> None:
+        """Records what became of a reply."""
+
+
+class BudgetExceeded(StructjaxError):
+    """A budget is used up; the run keeps its best round."""
+
+
+class NoUsableReply(StructjaxError):
+    """Repairs and regenerations did not lead to a usable reply."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of a run; None means no limit. Checked before each call."""
+
+    calls: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+@dataclass
+class Dialogue:
+    """One model, one ledger, one budget.
+
+    Attributes:
+      model: answers requests; recorded replies are never requested again.
+      transcript: where outcomes go.
+      ledger: where calls and tokens are booked.
+      repairs, regenerations: turns that a malformed reply may cost: first its problems
+        are sent back, then the question is asked anew.
+    """
+
+    model: LanguageModel
+    transcript: Outcomes
+    ledger: Ledger
+    budget: Budget = Budget()
+    repairs: int = 2
+    regenerations: int = 5
+    max_output_tokens: int = 32_000
+
+    def __post_init__(self) -> None:
+        """Starts the clock of the seconds budget."""
+        self._started = time.monotonic()
+
+    def ask(
+        self, slot: str, messages: tuple[Message, ...], use: Callable[[str], T]
+    ) -> tuple[T, str]:
+        """Asks until `use` accepts the reply.
+
+        Args:
+          slot: place of the call in the run, e.g. `"round1/revise"`.
+          messages: system text, earlier turns, and the question last.
+          use: makes something of the reply text; raises StructjaxError with the
+            problems in it, written for the model.
+
+        Returns:
+          What `use` made of the reply, and the reply text.
+
+        Raises:
+          BudgetExceeded: before a call that the budget does not allow.
+          NoUsableReply: after all repairs and regenerations.
+        """
+        problems = ""
+        for generation in range(self.regenerations + 1):
+            stem = slot if generation == 0 else f"{slot}/regenerate{generation}"
+            chat = messages
+            for repair in range(self.repairs + 1):
+                here = stem if repair == 0 else f"{stem}/repair{repair}"
+                reply = self._call(Request(here, chat, self.max_output_tokens))
+                try:
+                    result = use(self._text(reply))
+                except StructjaxError as error:
+                    problems = str(error)
+                    self._note(here, "malformed", problems)
+                    chat = (
+                        *messages,
+                        Message("assistant", reply.text or "(empty reply)"),
+                        Message("user", repair_prompt(problems)),
+                    )
+                else:
+                    self._note(here, "accepted", "")
+                    return result, reply.text
+        raise NoUsableReply(
+            f"no usable reply for {slot}: {problems}",
+            kind="llm",
+            hint="the best round so far stands; resume with --resume, or try another "
+            "model",
+        )
+
+    def _text(self, reply: Reply) -> str:
+        if reply.status != "ok":
+            raise StructjaxError(STATUS_PROBLEMS[reply.status], kind="reply")
+        return reply.text
+
+    def _note(self, slot: str, outcome: str, detail: str) -> None:
+        """Outcomes of a resumed run are on record already."""
+        if not self.transcript.outcomes(slot):
+            self.transcript.record_outcome(slot, outcome, detail)
+
+    def _call(self, request: Request) -> Reply:
+        self._check_budget()
+        reply = self.model.complete(request)
+        self.ledger.book_call(
+            replayed=reply.replayed,
+            input_tokens=reply.input_tokens or 0,
+            output_tokens=reply.output_tokens or 0,
+        )
+        return reply
+
+    def _check_budget(self) -> None:
+        calls = self.ledger.llm_calls + self.ledger.replayed_calls
+        tokens = self.ledger.input_tokens + self.ledger.output_tokens
+        seconds = time.monotonic() - self._started
+        for name, used, limit in (
+            ("calls", calls, self.budget.calls),
+            ("tokens", tokens, self.budget.tokens),
+            ("seconds", seconds, self.budget.seconds),
+        ):
+            if limit is not None and used >= limit:
+                raise BudgetExceeded(
+                    f"the budget of {limit:g} {name} is used up ({used:.4g} used)",
+                    kind="budget",
+                    hint="the best round so far stands",
+                )
+
+
+def system_message() -> Message:
+    """The role, the same for every request."""
+    return Message("system", fill("system"))

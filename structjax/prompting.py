@@ -1,0 +1,159 @@
+"""What a language model is told: prompt texts built from task, program and results.
+
+Texts are deterministic: no clocks, no paths, numbers to four significant digits, so that
+a transcript can be matched with the run that replays it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from structjax.diagnostics.finding import Finding
+from structjax.gate import GateResult
+from structjax.language.reference import language_page
+from structjax.llm.prompts import fill
+from structjax.schema import ActionField, Field, Schema
+from structjax.tasks.base import Task
+
+FitMode = Literal["none", "imitation", "anchored"]
+
+OUTPUT_LIMIT = 12_000
+"""Characters of generated checks' output shown to the model per request."""
+
+INITIAL_VALUES: Mapping[FitMode, str] = {
+    "none": "There is no fit and no demonstration: the program runs exactly with the "
+    "initial values you write.",
+    "imitation": "The weights start at your initial values and are then fitted to a "
+    "demonstration by maximum likelihood, within the bounds you give.",
+    "anchored": "The weights start at your initial values; a fit to a demonstration "
+    "may move them within the bounds you give, held back towards your values as far as "
+    "validation episodes ask for it.",
+}
+
+
+def number(value: float) -> str:
+    """Four significant digits."""
+    return f"{value:.4g}"
+
+
+def _size(field: Field) -> str:
+    if field.size is None:
+        return ""
+    names = f": {', '.join(field.elements)}" if field.elements else ""
+    return f"[{field.size}{names}]"
+
+
+def observation_lines(schema: Schema) -> str:
+    """One line per observation field: name, meaning, unit, range."""
+    return "\n".join(
+        f"- `obs.{field.name}`{_size(field)}: {field.meaning}"
+        f"{f' (unit: {field.unit})' if field.unit else ''}"
+        f" [{number(field.low)} .. {number(field.high)}]"
+        for field in schema.observations
+    )
+
+
+def _action_line(action: ActionField) -> str:
+    if action.choices is not None:
+        choices = ", ".join(f"{i} = {name}" for i, name in enumerate(action.choices))
+        return f"- `{action.name}`: {action.meaning} (one of {choices})"
+    return (
+        f"- `{action.name}` in [{number(action.low)}, {number(action.high)}]: "
+        f"{action.meaning}"
+    )
+
+
+def action_lines(schema: Schema) -> str:
+    """One line per action: name, range or choices, meaning."""
+    return "\n".join(map(_action_line, schema.actions))
+
+
+def _task_values(task: Task) -> dict[str, str]:
+    return {
+        "language": language_page(),
+        "task": task.name,
+        "description": task.description,
+        "observations": observation_lines(task.schema),
+        "actions": action_lines(task.schema),
+    }
+
+
+def generate_prompt(task: Task, fit: FitMode) -> str:
+    """Asks for the first program; no demonstration and no value is shown."""
+    return fill(
+        "generate", use_of_initial_values=INITIAL_VALUES[fit], **_task_values(task)
+    )
+
+
+def context(task: Task, program: str, note: str) -> str:
+    """Task and program, as every request of a round begins."""
+    return fill("context", program=program, round_note=note, **_task_values(task))
+
+
+def tests_prompt(context: str, columns: str, *, episodes: int, horizon: int) -> str:
+    """Asks for analysis code, blind: structure and columns, no values."""
+    return fill(
+        "tests",
+        context=context,
+        columns=columns,
+        episodes=episodes,
+        horizon=horizon,
+        output_limit=OUTPUT_LIMIT,
+    )
+
+
+def decide_prompt(
+    results: str, history: str, standing: str, *, fit: FitMode, tests_left: int
+) -> str:
+    """Asks for Revise | Test | Stop."""
+    test_option = (
+        "- `ACTION: test`, followed by one fenced python block with new "
+        "`check_*(df)` functions on the same table, when the decision needs one more "
+        f"measurement ({tests_left} left in this round). They must not repeat old "
+        "ones.\n"
+    )
+    return fill(
+        "decide",
+        results=results,
+        history=history,
+        standing=standing,
+        use_of_initial_values=INITIAL_VALUES[fit],
+        test_option=test_option if tests_left > 0 else "",
+    )
+
+
+def repair_prompt(problems: str) -> str:
+    """Says what was wrong with a reply, verbatim."""
+    return fill("repair", problems=problems)
+
+
+def gate_line(gate: GateResult) -> str:
+    """What a model may know of the gate episodes: mean, spread and worst."""
+    return (
+        f"mean {number(gate.mean)}, std {number(gate.std)}, worst {number(gate.worst)}"
+    )
+
+
+def findings_text(findings: Iterable[Finding], limit: int = OUTPUT_LIMIT) -> str:
+    """The output of generated checks, cut fairly to `limit` characters in all."""
+    shown = [f for f in findings if f.name != "module" or f.status != "ok" or f.text]
+    share = limit // max(len(shown), 1)
+    blocks = []
+    for finding in shown:
+        status = "" if finding.status == "ok" else f" ({finding.status})"
+        text = finding.text.strip() or "(no output)"
+        if len(text) > share:
+            text = text[:share] + f"\n... ({len(text) - share} characters cut)"
+        blocks.append(f"### {finding.name}{status}\n{text}")
+    return "\n\n".join(blocks)
+
+
+def history_lines(
+    rounds: Sequence[tuple[int, GateResult, str]], best: int
+) -> str:
+    """One line per round: gate figures, verdict, the model's words on the change."""
+    lines = []
+    for index, gate, words in rounds:
+        verdict = "accepted" if gate.accepted else "REFUSED (worse than the best)"
+        mark = ", the best so far" if index == best else ""
+        lines.append(f"- round {index}: {gate_line(gate)}; {verdict}{mark}. {words}")
+    return "\n".join(lines)

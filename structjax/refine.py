@@ -1,0 +1,339 @@
+"""The refinement loop: fit, roll out, diagnose, ask for a revision, gate, repeat."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from structjax.analysis import Analyst
+from structjax.demonstration import Demonstration
+from structjax.dialogue import (
+    Budget,
+    BudgetExceeded,
+    Dialogue,
+    NoUsableReply,
+    system_message,
+)
+from structjax.errors import StructjaxError
+from structjax.evaluate import Evaluation, evaluate
+from structjax.gate import GateResult, judge
+from structjax.imitation import ImitationConfig
+from structjax.language.parse import Program, parse
+from structjax.llm.model import Message
+from structjax.llm.replay import TranscriptExhausted
+from structjax.llm.reply import (
+    Decision,
+    Revise,
+    Test,
+    extract_decision,
+    extract_program,
+)
+from structjax.prompting import (
+    FitMode,
+    context,
+    decide_prompt,
+    gate_line,
+    generate_prompt,
+    history_lines,
+    number,
+)
+from structjax.rounds import (
+    Candidate,
+    diagnose_candidate,
+    fit_candidate,
+    gate_values,
+    same_program,
+    table_path,
+)
+from structjax.runs import RunDirectory
+from structjax.table import load_table
+from structjax.tasks.base import Task
+
+Feedback = Literal["analysis", "table", "none", "reward"]
+
+
+@dataclass(frozen=True)
+class RefinementConfig:
+    """Options of a refinement run; everything that changes its result."""
+
+    rounds: int = 3
+    """Revisions after the first program."""
+    fit: FitMode = "none"
+    """How weights are set each round: the written values, or a fit to a demonstration."""
+    feedback: Feedback = "analysis"
+    """What the model is shown: generated analysis code and built-in checks, the table
+    itself, nothing, or the return only."""
+    gate: Literal["on", "off"] = "on"
+    """Refuse a round whose mean gate metric falls; `off` is the paper's behaviour."""
+    extra_tests: int = 2
+    """How often a round the model may ask for more tests on the same table."""
+    max_calls: int | None = None
+    """Budget of LLM calls, replayed ones included."""
+    max_tokens: int | None = None
+    """Budget of LLM tokens, input and output together."""
+    max_seconds: float | None = None
+    """Budget of wall-clock seconds."""
+    seed: int = 0
+    """Seed of fits."""
+    imitation: ImitationConfig = field(default_factory=ImitationConfig)
+    """Options of the fit."""
+
+
+class Round(NamedTuple):
+    """One finished round.
+
+    Attributes:
+      candidate: program and fitted values.
+      gate: its gate result.
+      words: what the model said it changed.
+    """
+
+    candidate: Candidate
+    gate: GateResult
+    words: str
+
+
+class Refinement(NamedTuple):
+    """What a run came to.
+
+    Attributes:
+      rounds: all rounds, in order.
+      best: index of the best accepted round.
+      status: done, or stopped:<why>.
+      reason: one sentence on the stop, possibly empty.
+      evaluation: the best round on the test seeds, mean actions, JAX simulator.
+    """
+
+    rounds: tuple[Round, ...]
+    best: int
+    status: str
+    reason: str
+    evaluation: Evaluation
+
+
+class _Stopped(Exception):
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+@dataclass
+class Loop:
+    """The state of a running refinement: rounds so far and the best of them."""
+
+    task: Task
+    run: RunDirectory
+    dialogue: Dialogue
+    analyst: Analyst
+    config: RefinementConfig
+    demonstration: Demonstration | None = None
+    progress: Callable[[str], None] = lambda text: None
+    rounds: list[Round] = field(default_factory=list)
+    best: int = 0
+
+    def play(self) -> tuple[str, str]:
+        """All rounds; returns the status and the reason of the stop."""
+        try:
+            self._add(self._generate(), "First program.")
+            for index in range(self.config.rounds):
+                program, words = self._revise(index)
+                if same_program(program, self.rounds[-1].candidate.program):
+                    raise _Stopped("stopped:model", "the revision changed nothing")
+                self._add(program, words)
+        except _Stopped as stop:
+            return stop.status, stop.reason
+        except BudgetExceeded as stop:
+            return self._keep_best("stopped:budget", stop)
+        except TranscriptExhausted as stop:
+            return self._keep_best("stopped:transcript", stop)
+        except NoUsableReply as stop:
+            return self._keep_best("stopped:model", stop)
+        return "done", ""
+
+    def _keep_best(self, status: str, stop: StructjaxError) -> tuple[str, str]:
+        """A stop before the first round leaves nothing to keep."""
+        if not self.rounds:
+            raise stop
+        return status, str(stop)
+
+    def _use_program(self, text: str) -> Program:
+        return parse(extract_program(text), self.task.schema)
+
+    def _generate(self) -> Program:
+        self.progress("asking for the first program")
+        messages = (
+            system_message(),
+            Message("user", generate_prompt(self.task, self.config.fit)),
+        )
+        return self.dialogue.ask("generate", messages, self._use_program)[0]
+
+    def _add(self, program: Program, words: str) -> None:
+        """Fits and gates a program; it becomes the best unless it is refused."""
+        index = len(self.rounds)
+        self.progress(f"round {index}: fit and gate")
+        candidate = fit_candidate(
+            self.run,
+            index,
+            program,
+            self.task,
+            fit=self.config.fit,
+            demonstration=self.demonstration,
+            config=self.config.imitation,
+            seed=self.config.seed,
+        )
+        best = self.rounds[self.best].gate.values if self.rounds else None
+        gate = judge(
+            gate_values(self.run, candidate), best, enforce=self.config.gate == "on"
+        )
+        self.rounds.append(Round(candidate, gate, words))
+        if gate.accepted:
+            self.best = index
+        self.run.log(
+            phase="refine",
+            round=index,
+            accepted=gate.accepted,
+            gate_mean=gate.mean,
+            gate_std=gate.std,
+            gate_worst=gate.worst,
+            difference=gate.difference,
+            interval=gate.interval,
+        )
+
+    def _revise(self, index: int) -> tuple[Program, str]:
+        """Diagnoses round `index` and asks what to do; follows Test decisions."""
+        current = self.rounds[index]
+        self.progress(f"round {index}: rollouts and diagnostics")
+        diagnosis = diagnose_candidate(self.run, current.candidate)
+        messages, results = self._first_results(index, diagnosis)
+        for extra in range(self.config.extra_tests + 1):
+            tests_left = self.config.extra_tests - extra
+            if self.config.feedback != "analysis":
+                tests_left = 0
+            question = decide_prompt(
+                results,
+                self._history(),
+                self._standing(),
+                fit=self.config.fit,
+                tests_left=tests_left,
+            )
+            messages = (*messages, Message("user", question))
+            slot = f"round{index}/revise" if extra == 0 else f"round{index}/extra{extra}"
+            self.progress(f"round {index}: asking for a decision")
+            (decision, program), text = self.dialogue.ask(
+                slot, messages, lambda reply: self._use_decision(reply, tests_left)
+            )
+            if program is not None:
+                return program, _shorten(decision.reason)
+            if not isinstance(decision, Test):
+                raise _Stopped("stopped:model", decision.reason)
+            messages = (*messages, Message("assistant", text))
+            results = "# Results of the additional tests\n\n" + self.analyst.run_checks(
+                decision.code, slot, table_path(self.run, index), index
+            )
+        raise AssertionError("the last decision cannot be a test")
+
+    def _first_results(
+        self, index: int, diagnosis: Mapping[str, Any]
+    ) -> tuple[tuple[Message, ...], str]:
+        """The chat so far and the results text, as the feedback mode has it."""
+        current = self.rounds[index]
+        opening = context(self.task, current.candidate.text, self._note(index))
+        gate = f"Validation episodes (mean actions): {gate_line(current.gate)}.\n"
+        head = (system_message(), Message("user", opening))
+        if self.config.feedback == "none":
+            return head, "# Results\n\n(no feedback in this run)"
+        if self.config.feedback == "reward":
+            return head, f"# Results\n\n{gate}"
+        results = f"# Results\n\n{gate}{_fit_text(current.candidate)}"
+        results += f"\n## Built-in checks\n\n{diagnosis['invariants']}"
+        table = table_path(self.run, index)
+        if self.config.feedback == "table":
+            return head, results + "\n\n" + self.analyst.table_text(load_table(table))
+        self.progress(f"round {index}: asking for tests")
+        chat, findings = self.analyst.ask_and_run(
+            opening, diagnosis, index, table, horizon=self.task.horizon
+        )
+        if current.gate.accepted:
+            self.analyst.keep()
+        return chat, f"{results}\n\n{findings}"
+
+    def _use_decision(
+        self, text: str, tests_left: int
+    ) -> tuple[Decision, Program | None]:
+        decision = extract_decision(text)
+        if isinstance(decision, Test) and tests_left == 0:
+            raise StructjaxError(
+                "ACTION: test is not possible any more in this round",
+                kind="reply",
+                hint="decide on `ACTION: revise` or `ACTION: stop`",
+            )
+        if isinstance(decision, Revise):
+            return decision, parse(decision.source, self.task.schema)
+        return decision, None
+
+    def _note(self, index: int) -> str:
+        fitted = " (fitted values in place)" if self.rounds[index].candidate.fit else ""
+        return f" of round {index}{fitted}"
+
+    def _history(self) -> str:
+        return history_lines(
+            [(r.candidate.index, r.gate, r.words) for r in self.rounds], self.best
+        )
+
+    def _standing(self) -> str:
+        """Which program the next revision starts from."""
+        current = self.rounds[-1]
+        if current.gate.accepted:
+            return "The program above is the best so far; revise it."
+        best = self.rounds[self.best]
+        return (
+            f"The program above was REFUSED: its mean validation return "
+            f"{number(current.gate.mean)} is below {number(best.gate.mean)} of round "
+            f"{self.best}. That program stands; write the next revision from it, with "
+            "what you learned from the refused one:\n\n"
+            f"```python\n{best.candidate.text.strip()}\n```"
+        )
+
+
+def _shorten(words: str, limit: int = 600) -> str:
+    """The model's words in one line, for the history."""
+    line = " ".join(words.split())
+    return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+def _fit_text(candidate: Candidate) -> str:
+    if not candidate.fit:
+        return ""
+    return f"\n## Fit\n\n{candidate.fit['text']}\n"
+
+
+def evaluate_rounds(
+    run: RunDirectory, rounds: Sequence[Round], task: Task
+) -> list[list[float]]:
+    """Test returns of every round, for the report only: no decision sees them."""
+
+    def compute() -> list[list[float]]:
+        return [
+            list(
+                evaluate(
+                    r.candidate.policy,
+                    r.candidate.variables,
+                    task,
+                    task.seeds["test"],
+                    ledger=run.ledger,
+                    purpose="evaluation",
+                ).values
+            )
+            for r in rounds
+        ]
+
+    values: list[list[float]] = run.step("evaluation/rounds", compute)
+    return values
+
+
+def config_dict(config: RefinementConfig, **more: Any) -> dict[str, Any]:
+    """The configuration as the manifest keeps it."""
+    return {**asdict(config), **more}
+
+
+__all__ = ["Budget", "Loop", "Refinement", "RefinementConfig", "Round"]

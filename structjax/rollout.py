@@ -1,0 +1,243 @@
+"""Batched rollouts: policy and environment fused in one scan, one reset per episode."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from structjax.errors import StructjaxError
+from structjax.ledger import Ledger, Purpose
+from structjax.schema import Schema
+from structjax.tasks.base import Task
+
+Mode = Literal["mean", "sampled"]
+
+
+class Policy(Protocol):
+    """Anything with a Flax-like `apply`, for ONE observation."""
+
+    def apply(self, variables: Any, obs: jax.Array, /) -> tuple[Any, dict]:
+        """Observation `[O]` -> (distribution, latents)."""
+
+
+class Trajectory(NamedTuple):
+    """What happened, time-major. T steps, B episodes.
+
+    Attributes:
+      obs: `[T, B, O]` what the policy saw.
+      action: `[T, B, A]` unclipped action (sampled, or the mean); discrete `[T, B]`.
+      environment_action: the same, clipped: what the environment got.
+      distribution: pytree of `[T, B, ...]`, e.g. `Normal(mean, std)`.
+      log_prob: `[T, B]` of the unclipped action.
+      reward, terminated, truncated: `[T, B]`.
+      valid: `[T, B]` bool, True for steps that were really taken.
+      next_obs: `[T, B, O]` what the step led to.
+      latents: name -> `[T, B]` or `[T, B, n]`.
+      info: name -> `[T, B]`.
+    """
+
+    obs: jax.Array
+    action: jax.Array
+    environment_action: jax.Array
+    distribution: Any
+    log_prob: jax.Array
+    reward: jax.Array
+    terminated: jax.Array
+    truncated: jax.Array
+    valid: jax.Array
+    next_obs: jax.Array
+    latents: dict[str, jax.Array]
+    info: dict[str, jax.Array]
+
+
+class Episodes(NamedTuple):
+    """Per-episode figures `[B]`, without the steps."""
+
+    returns: np.ndarray
+    steps: np.ndarray
+    terminated: np.ndarray
+
+
+def clip_action(action: jax.Array, schema: Schema) -> jax.Array:
+    """The action as the environment takes it: clipped `[A]`, or the choice itself."""
+    if schema.discrete:
+        return action
+    return jnp.clip(action, schema.action_low, schema.action_high)
+
+
+def _choose(distribution: Any, key: jax.Array, mode: Mode) -> jax.Array:
+    return distribution.mode() if mode == "mean" else distribution.sample(key)
+
+
+def rollout(
+    policy: Policy,
+    variables: Any,
+    task: Task,
+    params: Any,
+    starts: Any,
+    *,
+    key: jax.Array,
+    mode: Mode = "mean",
+) -> Trajectory:
+    """Rolls out one episode per start, `task.horizon` steps each.
+
+    There is no auto-reset: after an episode's end its rows are meaningless, `valid` is
+    False and the reward 0. So one start is one reset, and the valid steps are counted.
+
+    Args:
+      policy: `apply(variables, obs [O]) -> (distribution, latents)`.
+      variables: its parameters.
+      task: the task.
+      params, starts: from `task.initial(seeds)`; starts are `[B, ...]`.
+      key: consumed; only sampled actions and stochastic environments depend on it.
+      mode: `"mean"` acts with the distribution's mode, `"sampled"` with a sample.
+
+    Returns:
+      The trajectory, `[T, B, ...]`.
+    """
+
+    def episode(start: Any, key: jax.Array) -> Trajectory:
+        obs, state = task.reset(start, params)
+
+        def body(carry: Any, key: jax.Array) -> tuple[Any, Trajectory]:
+            obs, state, alive = carry
+            key_action, key_step = jax.random.split(key)
+            distribution, latents = policy.apply(variables, obs)
+            action = _choose(distribution, key_action, mode)
+            environment_action = clip_action(action, task.schema)
+            step = task.step(key_step, state, environment_action, params)
+            reward = jnp.where(alive, step.reward, 0.0)
+            record = Trajectory(
+                obs=obs,
+                action=action,
+                environment_action=environment_action,
+                distribution=distribution,
+                log_prob=distribution.log_prob(action),
+                reward=reward,
+                terminated=step.terminated & alive,
+                truncated=step.truncated & alive,
+                valid=alive,
+                next_obs=step.obs,
+                latents=latents,
+                info=step.info,
+            )
+            alive = alive & ~(step.terminated | step.truncated)
+            # An ended episode runs on behind the mask: cheaper than freezing its state.
+            return (step.obs, step.state, alive), record
+
+        keys = jax.random.split(key, task.horizon)
+        _, trajectory = jax.lax.scan(body, (obs, state, jnp.array(True)), keys)
+        return trajectory
+
+    batch = jax.tree.leaves(starts)[0].shape[0]
+    keys = jax.random.split(key, batch)
+    return jax.vmap(episode, out_axes=1)(starts, keys)
+
+
+@partial(jax.jit, static_argnames=("policy", "task", "mode"))
+def _recorded(policy, variables, task, params, starts, key, mode):  # type: ignore[no-untyped-def]
+    return rollout(policy, variables, task, params, starts, key=key, mode=mode)
+
+
+@partial(jax.jit, static_argnames=("policy", "task", "mode"))
+def _totals(policy, variables, task, params, starts, key, mode):  # type: ignore[no-untyped-def]
+    """The same rollout, summed over time: XLA drops what nobody asks for."""
+    run = rollout(policy, variables, task, params, starts, key=key, mode=mode)
+    return run.reward.sum(0), run.valid.sum(0), run.terminated.any(0)
+
+
+def collect(
+    policy: Policy,
+    variables: Any,
+    task: Task,
+    seeds: Sequence[int],
+    *,
+    key: jax.Array,
+    mode: Mode = "mean",
+    ledger: Ledger | None = None,
+    purpose: Purpose = "diagnosis",
+) -> Trajectory:
+    """Rolls out one episode per seed, with every step recorded, and books them.
+
+    Raises:
+      StructjaxError: a reward is not finite.
+    """
+    params, starts = task.initial(seeds)
+    trajectory = jax.tree.map(
+        np.asarray, _recorded(policy, variables, task, params, starts, key, mode)
+    )
+    _check_rewards(trajectory.reward, task)
+    if ledger is not None:
+        steps = int(trajectory.valid.sum())
+        ledger.book(purpose, resets=len(seeds), env_steps=steps)
+    return trajectory
+
+
+def play(
+    policy: Policy,
+    variables: Any,
+    task: Task,
+    seeds: Sequence[int],
+    *,
+    key: jax.Array,
+    mode: Mode = "mean",
+    ledger: Ledger | None = None,
+    purpose: Purpose = "evaluation",
+) -> Episodes:
+    """Rolls out one episode per seed, keeps returns and lengths only, and books them.
+
+    Raises:
+      StructjaxError: a return is not finite.
+    """
+    params, starts = task.initial(seeds)
+    returns, steps, terminated = map(
+        np.asarray, _totals(policy, variables, task, params, starts, key, mode)
+    )
+    _check_rewards(returns, task)
+    if ledger is not None:
+        ledger.book(purpose, resets=len(seeds), env_steps=int(steps.sum()))
+    return Episodes(returns, steps, terminated)
+
+
+@partial(jax.jit, static_argnames=("policy", "task"))
+def _stacked_totals(policy, stacked, task, params, starts, key):  # type: ignore[no-untyped-def]
+    def one(variables):  # type: ignore[no-untyped-def]
+        run = rollout(policy, variables, task, params, starts, key=key)
+        return run.reward.sum(0), run.valid.sum(0)
+
+    return jax.vmap(one)(stacked)
+
+
+def play_stacked(
+    policy: Policy,
+    stacked: Any,
+    task: Task,
+    seeds: Sequence[int],
+    *,
+    ledger: Ledger | None = None,
+    purpose: Purpose = "selection",
+) -> np.ndarray:
+    """Mean-action returns `[S, B]` of S parameter sets on the same episodes, booked.
+
+    A return that is not finite stays so: a candidate that diverges is not chosen.
+    """
+    params, starts = task.initial(seeds)
+    key = jax.random.key(0)
+    returns, steps = _stacked_totals(policy, stacked, task, params, starts, key)
+    returns = np.asarray(returns)
+    if ledger is not None:
+        ledger.book(purpose, resets=returns.size, env_steps=int(steps.sum()))
+    return returns
+
+
+def _check_rewards(reward: np.ndarray, task: Task) -> None:
+    if not np.isfinite(reward).all():
+        raise StructjaxError(
+            f"task {task.name!r} gave a reward that is not finite "
+            f"({int((~np.isfinite(reward)).sum())} values)",
+            kind="task",
+            hint="check the reward and the action range of the environment",
+        )

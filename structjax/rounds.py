@@ -1,0 +1,261 @@
+"""The numeric half of a round: fit, gate, debug rollouts, table, invariants.
+
+Every function is deterministic and returns plain data, so that a run directory can keep
+its result and a resumed run can go on from there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from structjax.demonstration import Demonstration
+from structjax.diagnostics.invariants import run_invariants, summary
+from structjax.evaluate import evaluate
+from structjax.fit_report import FitReport
+from structjax.imitation import AnchoredFit, ImitationConfig, fit_anchored, fit_best
+from structjax.language.hashing import interface_hash, semantic_hash
+from structjax.language.parse import Program
+from structjax.language.render import render
+from structjax.ledger import Ledger
+from structjax.policy import StructuredPolicy, initial_values, variables_from, weights
+from structjax.prompting import FitMode, number
+from structjax.rollout import Trajectory, collect, play_stacked
+from structjax.runs import RunDirectory, write_atomic, write_json
+from structjax.table import RolloutTable, build_table, column_list, save_table
+from structjax.tasks.base import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A program with the values its weights have after the fit.
+
+    Attributes:
+      index: number of the round.
+      program: the parsed program.
+      values: constrained weight values by name.
+      fit: report of the fit, JSON-ready; empty for `none`.
+    """
+
+    index: int
+    program: Program
+    values: Mapping[str, float]
+    fit: Mapping[str, Any]
+    task: Task
+
+    @property
+    def policy(self) -> StructuredPolicy:
+        """The compiled policy."""
+        return StructuredPolicy(self.program.structure, self.task.schema)
+
+    @property
+    def variables(self) -> Any:
+        """Its parameters, from the values."""
+        return variables_from(self.program.structure, self.values)
+
+    @property
+    def text(self) -> str:
+        """The program as text, with fitted values in place."""
+        if not self.fit:
+            return self.program.source.strip()
+        return render(self.program.structure, self.program.docs, self.values)
+
+
+def same_program(first: Program, second: Program) -> bool:
+    """Whether a revision changes nothing: equal meaning and equal initial values."""
+    return semantic_hash(first.structure) == semantic_hash(second.structure) and list(
+        initial_values(first.structure).values()
+    ) == list(initial_values(second.structure).values())
+
+
+def fit_candidate(
+    run: RunDirectory,
+    index: int,
+    program: Program,
+    task: Task,
+    *,
+    fit: FitMode,
+    demonstration: Demonstration | None,
+    config: ImitationConfig,
+    seed: int,
+) -> Candidate:
+    """Saves the program, fits it as asked, saves the values."""
+
+    def compute() -> dict[str, Any]:
+        write_atomic(run.path / "structures" / f"r{index}.py", program.source)
+        values, report = fit_program(
+            program, task, fit, demonstration, config, seed, run.ledger)
+        np.savez(
+            run.path / "params" / f"r{index}.npz", **{k: v for k, v in values.items()}
+        )
+        write_json(
+            run.path / "structures" / f"r{index}.json",
+            {
+                "semantic_hash": semantic_hash(program.structure),
+                "interface_hash": interface_hash(program.structure),
+                "values": values,
+                "docs": dict(program.docs),
+                "fit": report,
+            },
+        )
+        return {"values": values, "fit": report}
+
+    result = run.step(f"r{index}/fit", compute)
+    return Candidate(index, program, result["values"], result["fit"], task)
+
+
+def fit_program(
+    program: Program,
+    task: Task,
+    fit: FitMode,
+    demonstration: Demonstration | None,
+    config: ImitationConfig,
+    seed: int,
+    ledger: Ledger,
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Weight values after the fit, and its report (empty for `none`).
+
+    The resets of choosing an anchoring strength are booked under selection.
+    """
+    structure = program.structure
+    if fit == "none" or demonstration is None:
+        return initial_values(structure), {}
+    policy = StructuredPolicy(structure, task.schema)
+    data = demonstration.observations, demonstration.actions
+    key = jax.random.key(seed)
+    if fit == "imitation":
+        fitted = fit_best(policy, *data, config=config, key=key)
+        report = {"report": fitted.report.to_dict(), "text": fit_text(fitted.report)}
+        return _plain(weights(policy, fitted.variables)), report
+
+    def selection(stacked: Any) -> np.ndarray:
+        return play_stacked(
+            policy, stacked, task, task.seeds["selection"], ledger=ledger
+        ).mean(1)
+
+    anchored = fit_anchored(policy, *data, evaluate=selection, config=config, key=key)
+    report = {
+        "rows": [asdict(row) for row in anchored.rows],
+        "chosen": anchored.chosen,
+        "report": anchored.report.to_dict() if anchored.report else None,
+        "text": anchored_text(anchored),
+    }
+    return _plain(weights(policy, anchored.variables)), report
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items()}
+
+
+def fit_text(report: FitReport) -> str:
+    """A fit in a few lines, for prompts and pages."""
+    moved = sorted(report.weights, key=lambda row: -abs(row.move))[:8]
+    moves = ", ".join(
+        f"{row.name} {number(row.start)} -> {number(row.fitted)}" for row in moved
+    )
+    saturated = ", ".join(f"{k} {number(v)}" for k, v in report.saturation.items())
+    return "\n".join(
+        [
+            f"NLL per step: {number(report.nll_start)} as written, "
+            f"{number(report.nll_fitted)} fitted (held out: "
+            f"{number(report.nll_validation)}); "
+            f"{'converged' if report.converged else 'NOT converged'}.",
+            f"Largest moves: {moves}.",
+            f"Share of demonstration steps with the mean outside the action range: "
+            f"{saturated}.",
+            f"Weights without gradient on the demonstration: "
+            f"{', '.join(report.dead) or 'none'}.",
+        ]
+    )
+
+
+def anchored_text(fit: AnchoredFit) -> str:
+    """The strengths tried and the one chosen, for prompts and pages."""
+    lines = [
+        f"- strength {number(row.strength)}: NLL {number(row.nll)}, distance "
+        f"{number(row.distance)}, return on selection episodes "
+        f"{number(row.selection_return)}{' <- chosen' if i == fit.chosen else ''}"
+        for i, row in enumerate(fit.rows)
+    ]
+    head = "Fits held back towards the written values (inf: the values as written):"
+    detail = fit_text(fit.report) if fit.report else "The written values stand."
+    return "\n".join([head, *lines, detail])
+
+
+def gate_values(run: RunDirectory, candidate: Candidate) -> list[float]:
+    """The metric per gate seed, mean actions, JAX simulator."""
+
+    def compute() -> list[float]:
+        result = evaluate(
+            candidate.policy,
+            candidate.variables,
+            candidate.task,
+            candidate.task.seeds["gate"],
+            ledger=run.ledger,
+            purpose="gate",
+        )
+        return list(result.values)
+
+    values: list[float] = run.step(f"r{candidate.index}/gate", compute)
+    return values
+
+
+def diagnose_candidate(run: RunDirectory, candidate: Candidate) -> dict[str, Any]:
+    """Debug rollouts, table and invariants.
+
+    Returns:
+      `{"columns": text, "episodes": n, "invariants": text, "returns": [...]}`; the
+      table is `tables/r<index>.parquet`.
+    """
+    task = candidate.task
+
+    def compute() -> dict[str, Any]:
+        trajectory = collect(
+            candidate.policy,
+            candidate.variables,
+            task,
+            task.seeds["debug"],
+            key=jax.random.key(0),
+            ledger=run.ledger,
+            purpose="diagnosis",
+        )
+        table = candidate_table(trajectory, candidate)
+        save_table(table, table_path(run, candidate.index))
+        results = run_invariants(
+            table,
+            policy=candidate.policy,
+            variables=candidate.variables,
+            schema=task.schema,
+            structure=candidate.program.structure,
+        )
+        return {
+            "columns": column_list(table),
+            "episodes": len(task.seeds["debug"]),
+            "invariants": summary(results),
+            "returns": trajectory.reward.sum(0),
+        }
+
+    result: dict[str, Any] = run.step(f"r{candidate.index}/rollout", compute)
+    return result
+
+
+def candidate_table(trajectory: Trajectory, candidate: Candidate) -> RolloutTable:
+    """The table of mean-action episodes of a candidate in the JAX simulator."""
+    return build_table(
+        trajectory,
+        candidate.task.schema,
+        candidate.values,
+        candidate.program.docs,
+        structure=candidate.program.structure,
+        info=candidate.task.info,
+        task=candidate.task.name,
+        metadata={"mode": "mean", "simulator": "jax"},
+    )
+
+
+def table_path(run: RunDirectory, index: int) -> Path:
+    """Where a round's rollout table lies."""
+    return run.path / "tables" / f"r{index}.parquet"

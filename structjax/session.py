@@ -1,0 +1,221 @@
+"""A refinement run from beginning to end: directory, transcript, loop, evaluation."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from structjax.analysis import Analyst
+from structjax.demonstration import Demonstration
+from structjax.dialogue import Budget, Dialogue
+from structjax.evaluate import evaluate
+from structjax.ledger import Ledger
+from structjax.llm.model import LanguageModel
+from structjax.llm.recorded import RecordedModel
+from structjax.llm.replay import ReplayModel
+from structjax.llm.transcript import Transcript
+from structjax.provenance import device
+from structjax.refine import Loop, RefinementConfig, Round, evaluate_rounds
+from structjax.rollout import collect
+from structjax.rounds import candidate_table
+from structjax.runs import RunDirectory, default_directory
+from structjax.table import save_table
+from structjax.tasks.base import Task
+
+
+class Outcome(NamedTuple):
+    """What a refinement run came to.
+
+    Attributes:
+      run: the run directory.
+      status: done, or stopped:<why>; `reason` says more.
+      best: index of the best accepted round.
+      rounds: all rounds, in order.
+      evaluation: the best round on the test seeds, JAX simulator, mean actions; as
+        `Evaluation.as_dict`, with `sampled` beside it.
+      test_returns: round -> test returns, for the report only.
+      ledger: everything counted.
+      notes: e.g. prompts that differ from the replayed transcript.
+    """
+
+    run: Path
+    status: str
+    reason: str
+    best: int
+    rounds: tuple[Round, ...]
+    evaluation: Mapping[str, Any]
+    sampled: Mapping[str, Any]
+    test_returns: list[list[float]]
+    ledger: Ledger
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The object `structjax refine --json` prints, without the seconds."""
+        return {
+            "run": str(self.run),
+            "status": self.status,
+            "reason": self.reason,
+            "best_round": self.best,
+            "rounds": [
+                {
+                    "round": r.candidate.index,
+                    "accepted": r.gate.accepted,
+                    "gate_mean": r.gate.mean,
+                    "gate_std": r.gate.std,
+                    "gate_worst": r.gate.worst,
+                    "difference": r.gate.difference,
+                    "interval": r.gate.interval,
+                }
+                for r in self.rounds
+            ],
+            "evaluation": self.evaluation,
+            "sampled_evaluation": self.sampled,
+            "ledger": asdict(self.ledger),
+            "notes": list(self.notes),
+            "report": str(self.run / "report.html"),
+        }
+
+
+def refine(
+    task: Task,
+    model: LanguageModel,
+    *,
+    config: RefinementConfig,
+    demonstration: Demonstration | None = None,
+    directory: Path | None = None,
+    resume: bool = False,
+    options: Mapping[str, Any] | None = None,
+    sandbox: str = "strict",
+    progress: Callable[[str], None] = lambda text: None,
+) -> Outcome:
+    """Runs the loop in a run directory and evaluates its best round.
+
+    Args:
+      task: the task.
+      model: what answers; a `ReplayModel` replays.
+      config: everything that changes the result.
+      demonstration: for the fits `imitation` and `anchored`.
+      directory: the run directory; a new one below `runs/` when omitted.
+      resume: continue the run in `directory`.
+      options: further facts for the manifest, compared on resume.
+      sandbox: isolation level of generated code.
+      progress: receives one line per phase.
+
+    Raises:
+      StructjaxError: anything a user can mend; the run stays resumable.
+    """
+    directory = default_directory(task.name) if directory is None else directory
+    settings = {**asdict(config), **(options or {})}
+    with _open(directory, task, settings, resume) as run:
+        run.manifest["device"] = device()
+        run.manifest["model"] = dict(model.description)
+        run.manifest["sandbox"] = {"level": sandbox, "started": False}
+        run.save_manifest()
+        progress(f"run directory {run.path}")
+        header = {**model.description, "task": task.name, "config": settings}
+        transcript = Transcript(run.path / "llm.jsonl", header=header)
+        recorded = RecordedModel(model, transcript)
+        loop = _loop(task, run, recorded, transcript, config, demonstration, sandbox)
+        loop.progress = progress
+        try:
+            status, reason = loop.play()
+        finally:
+            loop.analyst.close()
+        outcome = _conclude(loop, status, reason, recorded)
+    return outcome
+
+
+def _open(
+    directory: Path, task: Task, settings: Mapping[str, Any], resume: bool
+) -> AbstractContextManager[RunDirectory]:
+    if resume:
+        return RunDirectory.resume(directory, config=settings)
+    return RunDirectory.create(
+        directory, kind="refine", task=task.name, config=settings
+    )
+
+
+def _loop(
+    task: Task,
+    run: RunDirectory,
+    model: RecordedModel,
+    transcript: Transcript,
+    config: RefinementConfig,
+    demonstration: Demonstration | None,
+    sandbox: str,
+) -> Loop:
+    budget = Budget(config.max_calls, config.max_tokens, config.max_seconds)
+    dialogue = Dialogue(model, transcript, run.ledger, budget)
+    replayed = model if isinstance(model.source, ReplayModel) else None
+    analyst = Analyst(run, dialogue, recorded=replayed, level=sandbox)
+    return Loop(task, run, dialogue, analyst, config, demonstration)
+
+
+def _conclude(
+    loop: Loop, status: str, reason: str, model: RecordedModel
+) -> Outcome:
+    """Evaluates the best round, draws the report, closes the manifest."""
+    run, task = loop.run, loop.task
+    loop.progress("evaluation on the test seeds")
+    test_returns = evaluate_rounds(run, loop.rounds, task)
+    best = loop.rounds[loop.best].candidate
+    mean, sampled = run.step("evaluation/best", lambda: _evaluate_best(loop))
+    notes = [*model.notes]
+    if unused := model.unused_slots():
+        notes.append(f"replies of the transcript not used: {', '.join(unused)}")
+    run.manifest.update(
+        status=status,
+        reason=reason,
+        best_round=best.index,
+        evaluation=mean,
+        sampled_evaluation=sampled,
+        test_returns=test_returns,
+        rounds=[
+            {
+                "round": r.candidate.index,
+                "words": r.words,
+                "accepted": r.gate.accepted,
+                "gate": list(r.gate.values),
+                "difference": r.gate.difference,
+                "interval": r.gate.interval,
+            }
+            for r in loop.rounds
+        ],
+        notes=[*run.manifest["notes"], *notes],
+    )
+    run.save_manifest()
+    outcome = Outcome(
+        run=run.path,
+        status=status,
+        reason=reason,
+        best=best.index,
+        rounds=tuple(loop.rounds),
+        evaluation=mean,
+        sampled=sampled,
+        test_returns=test_returns,
+        ledger=run.ledger,
+        notes=tuple(notes),
+    )
+    return outcome
+
+
+def _evaluate_best(loop: Loop) -> list[dict[str, Any]]:
+    """Both action modes on the test seeds; the mean-action steps kept as a table.
+
+    The mean-action episodes are the ones `evaluate_rounds` has booked already; they are
+    repeated here with every step recorded, and not booked twice.
+    """
+    task, best = loop.task, loop.rounds[loop.best].candidate
+    seeds = task.seeds["test"]
+    mean = evaluate(best.policy, best.variables, task, seeds)
+    sampled = evaluate(
+        best.policy, best.variables, task, seeds, mode="sampled", ledger=loop.run.ledger
+    )
+    trajectory = collect(
+        best.policy, best.variables, task, seeds, key=jax.random.key(0)
+    )
+    save_table(candidate_table(trajectory, best), loop.run.path / "tables" / "evaluation.parquet")
+    return [mean.as_dict(), sampled.as_dict()]
