@@ -102,7 +102,6 @@ class Reply:
       replayed: answered from a transcript.
       raw_usage: the provider's own account, kept as it came.
       attempts: every try of the provider, the last one included.
-      request_id: the provider's identifier, for support.
     """
 
     text: str
@@ -115,7 +114,6 @@ class Reply:
     replayed: bool = False
     raw_usage: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = field(default=(), compare=False)
-    request_id: str | None = None
 
 
 class LanguageModel(Protocol):
