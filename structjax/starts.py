@@ -1,0 +1,123 @@
+"""Where fits begin: the written values, and draws around them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from structjax.language.structure import (
+    Call,
+    Expression,
+    Index,
+    Parameter,
+    Slice,
+    Structure,
+    Variable,
+    Weight,
+)
+from structjax.policy import initial_values, variables_from
+
+SPREAD = 0.3
+"""Standard deviation of the logarithm of a restart's factor."""
+ZERO_SPREAD = 0.1
+"""Standard deviation of a restart's value where the written one is 0."""
+INSIDE = 1e-3
+"""Least distance from a bound, in units of the range between two bounds."""
+
+
+def restart_starts(
+    structure: Structure, key: jax.Array, restarts: int
+) -> dict[str, np.ndarray]:
+    """Starting values by name, `[R]`; the first are the written ones.
+
+    The others are the written ones times exp(N(0, 0.3)), zeros get N(0, 0.1); all stay
+    inside the bounds.
+
+    Args:
+      structure: the program.
+      key: consumed.
+      restarts: R.
+    """
+    size = (restarts, len(structure.parameters))
+    noise = np.asarray(jax.random.normal(key, size), float)
+    values = {}
+    for i, parameter in enumerate(structure.parameters):
+        written = parameter.initial
+        if written == 0:
+            drawn = ZERO_SPREAD * noise[:, i]
+        else:
+            drawn = written * np.exp(SPREAD * noise[:, i])
+        drawn = _inside(parameter, drawn)
+        drawn[0] = written
+        values[parameter.name] = drawn
+    return values
+
+
+def _inside(parameter: Parameter, values: np.ndarray) -> np.ndarray:
+    """Values at least 1e-3 of the range from a bound, or as near as the written one."""
+    low, high, written = parameter.low, parameter.high, parameter.initial
+    span = 1.0 if low is None or high is None else high - low
+    if low is not None:
+        values = np.maximum(values, low + min(INSIDE * span, written - low))
+    if high is not None:
+        values = np.minimum(values, high - min(INSIDE * span, high - written))
+    return values
+
+
+def starts_of(policy: Any, key: jax.Array, restarts: int) -> tuple[Any, Any]:
+    """Variables of the restarts `[R]` and of the written values."""
+    structure = getattr(policy, "structure", None)
+    if structure is not None:
+        values = restart_starts(structure, key, restarts)
+        values = floor_values(policy, values)
+        written = floor_values(policy, initial_values(structure))
+        return variables_from(structure, values), variables_from(structure, written)
+    obs = jnp.zeros(policy.schema.observation_size)
+    stacked = jax.vmap(policy.init, in_axes=(0, None))(
+        jax.random.split(key, restarts), obs
+    )
+    return stacked, jax.tree.map(lambda leaf: leaf[0], stacked)
+
+
+def floor_values(policy: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values with the weights that are an action's std raised to the policy's floor."""
+    half = {action.name: action.half_range for action in policy.schema.actions}
+    raised = dict(values)
+    for head in policy.structure.heads:
+        name = getattr(head.arguments[-1], "name", None)
+        if head.family == "normal" and name in std_parameters(policy.structure):
+            least = policy.std_floor * half[head.action]
+            raised[name] = np.maximum(raised[name], least)
+    return raised
+
+
+def std_parameters(structure: Structure) -> frozenset[str]:
+    """Parameters that only the standard deviations depend on."""
+    means: set[str] = set()
+    stds: set[str] = set()
+    definitions = {latent.name: latent.expression for latent in structure.latents}
+    for head in structure.heads:
+        mean = head.arguments if head.family != "normal" else head.arguments[:1]
+        means.update(_reached(mean, definitions))
+        stds.update(_reached(head.arguments[len(mean) :], definitions))
+    return frozenset(stds - means)
+
+
+def _reached(
+    roots: Sequence[Expression], definitions: Mapping[str, Expression]
+) -> Iterator[str]:
+    """Names of the parameters that the expressions depend on."""
+    pending, seen = list(roots), set()
+    while pending:
+        match pending.pop():
+            case Weight(name):
+                yield name
+            case Variable(name) if name not in seen:
+                seen.add(name)
+                pending.append(definitions[name])
+            case Call(_, arguments):
+                pending.extend(arguments)
+            case Index(vector, _) | Slice(vector, _, _):
+                pending.append(vector)
