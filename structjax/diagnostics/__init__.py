@@ -1,0 +1,1 @@
+"""Diagnostics over the rollout table: generated ones run in the sandbox."""

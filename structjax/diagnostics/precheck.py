@@ -1,0 +1,50 @@
+"""A quick, readable refusal of analysis code that the sandbox would stop anyway.
+
+This is a courtesy to the author of the code, not the security boundary. Standard
+library only: runs inside the sandbox, because parsing can exhaust the interpreter.
+"""
+
+import ast
+from collections.abc import Iterator
+
+IMPORTS = frozenset(
+    "__future__ collections dataclasses functools itertools json math numpy pandas re "
+    "scipy sklearn statistics statsmodels typing warnings".split()
+)
+_REFUSED_NAMES = frozenset(
+    "__import__ breakpoint compile delattr eval exec exit globals input locals open "
+    "quit setattr".split()
+)
+_DUNDERS = frozenset({"__name__", "__doc__"})
+_ACCEPTED = ", ".join(sorted(IMPORTS - {"__future__"}))
+
+
+def problems(tree: ast.Module) -> list[str]:
+    """One line per refused import, call or attribute, in order of lines."""
+    found = [p for node in ast.walk(tree) for p in _node_problems(node)]
+    return [f"line {line}: {text}" for line, text in sorted(set(found))]
+
+
+def functions(tree: ast.Module) -> list[str]:
+    """Names of the top-level functions to call, in order of definition."""
+    names = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
+    return [n for n in dict.fromkeys(names) if n.startswith(("check_", "test_"))]
+
+
+def _node_problems(node: ast.AST) -> Iterator[tuple[int, str]]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield from _import_problems(node.lineno, alias.name)
+    elif isinstance(node, ast.ImportFrom):
+        yield from _import_problems(node.lineno, "." * node.level + (node.module or ""))
+    elif isinstance(node, ast.Name) and node.id in _REFUSED_NAMES:
+        yield node.lineno, f"`{node.id}` is not available; accepted: work on the table"
+    elif isinstance(node, ast.Name | ast.Attribute):
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        if name.startswith("__") and name.endswith("__") and name not in _DUNDERS:
+            yield node.lineno, f"`{name}` is not available; accepted: public attributes"
+
+
+def _import_problems(line: int, module: str) -> Iterator[tuple[int, str]]:
+    if module.split(".")[0] not in IMPORTS:
+        yield line, f"import of `{module}`; accepted: {_ACCEPTED}"
