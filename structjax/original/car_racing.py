@@ -147,19 +147,15 @@ class Episode(NamedTuple):
 
 
 class OriginalReturns(NamedTuple):
-    """Results of B episodes: `[B]` each.
+    """Results of B episodes.
 
     Attributes:
-      returns: undiscounted sum of rewards.
-      steps: episode lengths.
-      progress: share of tiles visited.
-      terminated: whether the episode ended before the step limit by itself.
+      returns: `[B]` undiscounted sums of rewards.
+      steps: `[B]` episode lengths.
     """
 
     returns: np.ndarray
     steps: np.ndarray
-    progress: np.ndarray
-    terminated: np.ndarray
 
 
 def import_simulator() -> Callable[[], Any]:
@@ -283,33 +279,26 @@ def _pose(env: OriginalCarRacing) -> tuple[float, float, float]:
 
 
 def evaluate_original(
-    act: Callable[[np.ndarray, int], np.ndarray], seeds: Sequence[int]
+    act: Callable[[np.ndarray], np.ndarray], seeds: Sequence[int]
 ) -> OriginalReturns:
     """Returns of one episode per seed, all B episodes in lockstep.
 
-    `act` maps the observations `[B, O]` and the step number to the actions `[B, 3]`.
-    It is called once a step with the whole batch, whose rows repeat their last
-    observation when their episode has ended, so that a jitted policy compiles once.
-    Fold the step number into a key to sample actions.
+    `act` maps the observations `[B, O]` to the actions `[B, 3]`. It is called once a
+    step with the whole batch, whose rows repeat their last observation when their
+    episode has ended, so that a jitted policy compiles once.
     """
     envs = [OriginalCarRacing() for _ in seeds]
     observations = np.stack(
         [env.reset(seed) for env, seed in zip(envs, seeds, strict=True)]
     )
-    count = len(envs)
-    returns, progress = np.zeros(count), np.zeros(count)
-    steps, terminated = np.zeros(count, np.int64), np.zeros(count, bool)
-    running = np.ones(count, bool)
-    for step in range(HORIZON):
-        actions = np.asarray(act(observations.copy(), step))
+    returns, steps = np.zeros(len(envs)), np.zeros(len(envs), np.int64)
+    running = np.ones(len(envs), bool)
+    while running.any():
+        actions = np.asarray(act(observations.copy()))
         for i in np.flatnonzero(running):
             result = envs[i].step(actions[i])
             observations[i] = result.obs
             returns[i] += result.reward
             steps[i] += 1
-            progress[i] = result.info["progress"]
-            terminated[i] = result.terminated
             running[i] = not (result.terminated or result.truncated)
-        if not running.any():
-            break
-    return OriginalReturns(returns, steps, progress, terminated)
+    return OriginalReturns(returns, steps)
