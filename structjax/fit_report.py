@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from structjax.likelihood import FitResult, ImitationConfig, nll, schedule
+from structjax.likelihood import FitResult, nll
 from structjax.policy import weights
 
-SLOPE_TOLERANCE = 0.02
-"""Nats per 100 full-size updates that a converged fit may still gain."""
+GAIN_TOLERANCE = 0.05
+"""Nats that a converged fit may still gain after its third quarter."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class FitReport:
       nll_start: of the written values, on the whole demonstration.
       nll_fitted: of the kept parameters, on the whole demonstration.
       restart_objectives: of every restart, as compared; the kept one is `best_restart`.
-      converged: the training curve changes by less than 0.02 nats per 100 updates of
-        the full step size at its end (`slope`, negative while it falls).
+      converged: `late_gain`, the nats that the training curve gained from its third
+        quarter to its end, is below 0.05, within two standard errors.
       saturation: action -> share of the demonstration's steps whose mean lies outside
         the action's range; empty for a discrete action.
       std: action -> mean standard deviation over the demonstration.
@@ -63,7 +63,7 @@ class FitReport:
     restart_objectives: tuple[float, ...]
     best_restart: int
     converged: bool
-    slope: float
+    late_gain: float
     saturation: Mapping[str, float]
     std: Mapping[str, float]
     gradient_norm_max: float
@@ -80,18 +80,21 @@ class FitReport:
         return {**asdict(self), "dead": list(self.dead)}
 
 
-def curve_slope(curve: np.ndarray, config: ImitationConfig) -> float:
-    """Least-squares slope of the last fifth of a loss curve.
+def late_gain(curve: np.ndarray) -> tuple[float, float]:
+    """What the loss still gained late in a fit, and the standard error of that.
 
-    In nats per 100 updates of the full step size: a step size that decays flattens any
-    curve, converged or not.
+    From the mean of the third quarter to that of the last tenth, nats: the third
+    quarter still has a large step size, so a decaying one cannot hide a fit that was
+    under way.
     """
-    progress = np.cumsum(np.asarray(schedule(config)(np.arange(len(curve)))))
-    tail = slice(-max(2, len(curve) // 5), None)
-    if len(curve) < 2:
-        return float("nan")
-    x = progress[tail] / config.learning_rate
-    return float(100 * np.polyfit(x, np.asarray(curve, float)[tail], 1)[0])
+    curve = np.asarray(curve, float)
+    number = len(curve)
+    if number < 8:
+        return float("nan"), float("nan")
+    before = curve[number // 2 : 3 * number // 4]
+    after = curve[-max(2, number // 10) :]
+    error = np.hypot(before.std() / len(before) ** 0.5, after.std() / len(after) ** 0.5)
+    return float(before.mean() - after.mean()), float(error)
 
 
 class _Look(NamedTuple):
@@ -130,7 +133,6 @@ def fit_report(
     best: int,
     observations: jax.Array,
     actions: jax.Array,
-    config: ImitationConfig,
 ) -> FitReport:
     """The report of the kept restart.
 
@@ -141,13 +143,12 @@ def fit_report(
       best: the kept restart.
       observations: of the whole demonstration, `[N, O]`.
       actions: of the whole demonstration, `[N, A]`, or `[N]` choices.
-      config: of the fit.
     """
     results = jax.tree.map(np.asarray, results)
     kept = jax.tree.map(lambda leaf: leaf[best], results)
     before = _look(policy, written, observations, actions)
     after = _look(policy, kept.variables, observations, actions)
-    slope = curve_slope(kept.train_curve, config)
+    gain, error = late_gain(kept.train_curve)
     saturation, std = _action_shares(policy.schema, after.distribution)
     return FitReport(
         nll_train=float(kept.train_nll),
@@ -156,8 +157,8 @@ def fit_report(
         nll_fitted=float(after.nll),
         restart_objectives=tuple(map(float, results.objective)),
         best_restart=int(best),
-        converged=bool(abs(slope) < SLOPE_TOLERANCE),
-        slope=slope,
+        converged=bool(abs(gain) - 2 * error < GAIN_TOLERANCE),
+        late_gain=gain,
         saturation=saturation,
         std=std,
         gradient_norm_max=float(kept.gradient_norm.max()),

@@ -130,7 +130,6 @@ class _Fitted(NamedTuple):
     """What both front ends share; results are `[S, R, ...]`, `best` is `[S]`."""
 
     policy: Any
-    config: ImitationConfig
     anchor: Anchor
     results: FitResult
     best: np.ndarray
@@ -171,7 +170,7 @@ def _run(
             "the std floor",
         )
     best = np.argmin(np.where(np.isfinite(objective), objective, np.inf), axis=1)
-    return _Fitted(policy, config, anchor, results, best, observations, actions)
+    return _Fitted(policy, anchor, results, best, observations, actions)
 
 
 def _row(tree: Any, index: int) -> Any:
@@ -197,7 +196,6 @@ def _report(fitted: _Fitted, row: int) -> Fit:
         best,
         fitted.observations,
         fitted.actions,
-        fitted.config,
     )
     return Fit(_saved(fitted, _row(results.variables, best)), report)
 

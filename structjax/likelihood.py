@@ -139,13 +139,6 @@ def split(
     )
 
 
-def schedule(config: ImitationConfig) -> Callable[[Any], jax.Array]:
-    """Step size as a function of the update: a cosine from full size to its share."""
-    return optax.cosine_decay_schedule(
-        config.learning_rate, config.num_updates, config.final_learning_rate
-    )
-
-
 def nll(
     policy: Any, variables: Variables, observations: jax.Array, actions: jax.Array
 ) -> jax.Array:
@@ -233,7 +226,10 @@ def fit(
       config: step size, updates, batch size, looks at the held-out steps.
       key: chooses the minibatches; consumed.
     """
-    optimiser = optax.adam(schedule(config))
+    step_size = optax.cosine_decay_schedule(
+        config.learning_rate, config.num_updates, config.final_learning_rate
+    )
+    optimiser = optax.adam(step_size)
     held_out = data.held_observations.shape[0] > 0
 
     def penalty(variables: Variables) -> jax.Array:

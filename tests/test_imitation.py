@@ -36,6 +36,8 @@ from structjax.language.structure import (
 from structjax.policy import MLPPolicy, StructuredPolicy, variables_from, weights
 from structjax.schema import ActionField, Field, Schema
 
+_KEY = jax.random.key(0)
+
 SCHEMA = Schema(
     observations=(
         Field("x", None, "m", -3.0, 3.0, "first"),
@@ -287,8 +289,8 @@ def test_the_split_holds_out_whole_blocks():
 
 
 def test_the_kept_parameters_are_the_best_on_the_held_out_steps():
-    # 2 % of the training actions are wild outliers towards the end of the fit's
-    # reach: a start at the optimum of the held-out steps must not get worse.
+    # The training actions are negated: a start at the optimum of the held-out steps
+    # must not get worse.
     observations, actions = _demonstration(noise=0.1)
     data = split(
         jnp.asarray(observations),
@@ -342,29 +344,44 @@ def test_too_few_updates_are_reported_as_not_converged(toy):
     short = ImitationConfig(num_updates=20, restarts=1, final_learning_rate=1.0)
     report = fit_best(*toy, config=short, key=jax.random.key(0)).report
     assert not report.converged
-    assert report.slope < 0
+    assert report.late_gain > 0.05
+
+
+def _with_mean(mean):
+    """The linear structure with another mean and one more parameter, `c` = 1."""
+    structure = _linear()
+    return StructuredPolicy(
+        Structure(
+            (*structure.parameters, Parameter("c", 1.0)),
+            (*structure.latents, Latent("sick", mean)),
+            (Head("push", "normal", (Variable("sick"), Weight("std_push"))),),
+        ),
+        SCHEMA,
+    )
+
+
+OVERFLOW = _call("exp", _call("mul", Weight("c"), Number(1000.0)))
 
 
 def test_gradients_that_are_not_finite_are_counted_and_skipped():
-    # d/da exp(a * 1000 x) overflows; the other weights still learn.
-    structure = _linear()
-    blown = _call("exp", _call("mul", Weight("c"), Number(1000.0)))
-    mean = _call("add", Variable("pull"), _call("mul", Number(0.0), blown))
-    latents = (*structure.latents, Latent("sick", mean))
-    sick = Structure(
-        (*structure.parameters, Parameter("c", 1.0)),
-        latents,
-        (Head("push", "normal", (Variable("sick"), Weight("std_push"))),),
-    )
+    # In where(1 > 0, pull, exp(1000 c)) the value is finite and the derivative with
+    # respect to c is 0 * infinity; a and b still learn.
+    condition = _call("gt", Number(1.0), Number(0.0))
+    policy = _with_mean(_call("where", condition, Variable("pull"), OVERFLOW))
     observations, actions = _demonstration()
+    fitted = fit_best(policy, observations, actions, config=PLAIN, key=_KEY)
+    assert fitted.report.gradient_nonfinite == PLAIN.num_updates
+    values = weights(policy, fitted.variables)
+    coefficients, _ = _least_squares(observations, actions)
+    assert float(values["a"]) == pytest.approx(coefficients[0], abs=1e-3)
+    assert float(values["c"]) == 1.0
+
+
+def test_a_program_without_a_finite_likelihood_is_refused():
+    policy = _with_mean(_call("add", Variable("pull"), OVERFLOW))
+    config = ImitationConfig(num_updates=3, restarts=2)
     with pytest.raises(StructjaxError, match="no restart of the fit has a finite"):
-        fit_best(
-            StructuredPolicy(sick, SCHEMA),
-            observations,
-            actions,
-            config=ImitationConfig(num_updates=3, restarts=2),
-            key=jax.random.key(0),
-        )
+        fit_best(policy, *_demonstration(), config=config, key=_KEY)
 
 
 def test_the_std_floor_holds_in_the_saved_weights(toy):
