@@ -32,8 +32,8 @@ def ranges(rows: Rows, schema: Schema) -> InvariantResult:
             outside[field.name] = {"share": share, "worst": worst}
     parts = [f"{name}: {count} values not finite" for name, count in broken.items()]
     for name, found in sorted(outside.items(), key=lambda item: -item[1]["share"]):
-        share, extreme = percent(found["share"]), number(found["worst"])
-        parts.append(f"{name} outside its range in {share} of rows, worst {extreme}")
+        often, extreme = percent(found["share"]), number(found["worst"])
+        parts.append(f"{name} outside its range in {often} of rows, worst {extreme}")
     text = "; ".join(parts) or "all observations finite and within the schema's ranges"
     verdict = "fail" if broken else warn_if(bool(outside))
     figures = {"outside": outside, "not_finite": broken}
