@@ -19,6 +19,7 @@ from structjax.llm.replay import ReplayModel
 from structjax.llm.transcript import Transcript
 from structjax.provenance import device
 from structjax.refine import Loop, RefinementConfig, Round, evaluate_rounds
+from structjax.report import write_report
 from structjax.rollout import collect
 from structjax.rounds import candidate_table
 from structjax.runs import RunDirectory, default_directory
@@ -154,9 +155,7 @@ def _loop(
     return Loop(task, run, dialogue, analyst, config, demonstration)
 
 
-def _conclude(
-    loop: Loop, status: str, reason: str, model: RecordedModel
-) -> Outcome:
+def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Outcome:
     """Evaluates the best round, draws the report, closes the manifest."""
     run, task = loop.run, loop.task
     loop.progress("evaluation on the test seeds")
@@ -187,6 +186,7 @@ def _conclude(
         notes=[*run.manifest["notes"], *notes],
     )
     run.save_manifest()
+    write_report(run.path, task)
     outcome = Outcome(
         run=run.path,
         status=status,
@@ -217,5 +217,8 @@ def _evaluate_best(loop: Loop) -> list[dict[str, Any]]:
     trajectory = collect(
         best.policy, best.variables, task, seeds, key=jax.random.key(0)
     )
-    save_table(candidate_table(trajectory, best), loop.run.path / "tables" / "evaluation.parquet")
+    save_table(
+        candidate_table(trajectory, best),
+        loop.run.path / "tables" / "evaluation.parquet",
+    )
     return [mean.as_dict(), sampled.as_dict()]

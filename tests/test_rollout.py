@@ -60,7 +60,9 @@ def test_nothing_counts_after_the_end(pushing):
 def test_sampled_actions_are_clipped_for_the_environment_only(task, pushing):
     policy, variables = pushing
     wide = variables_from(policy.structure, {"gain": 1.0, "std_push": 0.99})
-    run = collect(policy, wide, task, [1009] * 64, key=jax.random.key(1), mode="sampled")
+    run = collect(
+        policy, wide, task, [1009] * 64, key=jax.random.key(1), mode="sampled"
+    )
     assert np.abs(run.action).max() > 1
     assert np.abs(run.environment_action).max() == 1
     assert not np.allclose(run.action, run.distribution.mean)
@@ -101,7 +103,9 @@ def test_the_original_simulator_agrees(task, pushing):
 
 
 def test_an_unknown_simulator_is_refused_with_the_known_ones(task, pushing):
-    with pytest.raises(StructjaxError, match="no simulator 'box2d'; it has jax, pencil"):
+    with pytest.raises(
+        StructjaxError, match="no simulator 'box2d'; it has jax, pencil"
+    ):
         evaluate(*pushing, task, [1000], simulator="box2d")
 
 

@@ -42,6 +42,9 @@ class Task:
       simulators: original simulators by name, e.g. `"gymnasium"`: each maps
         `(act, seeds)` to `(returns [B], steps [B])`, where `act` maps observations
         `[B, O]` to clipped actions `[B, A]` and is called once per step.
+      scene: seed -> `{"x": [...], "y": [...], "width": metres}`, the closed line that
+        reports draw behind an episode's path; the path itself comes from the info
+        values `position_x`, `position_y` and `heading`.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Task:
     info: Mapping[str, str] | None = None
     environment: Any = None
     simulators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    scene: Callable[[int], dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         """Checks that the seed sets are disjoint."""

@@ -1,0 +1,264 @@
+"""Assembles a run's page from what lies in its directory."""
+
+import difflib
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from structjax.errors import StructjaxError
+from structjax.language.parse import Program, parse
+from structjax.language.render import render
+from structjax.report.charts import rounds_chart
+from structjax.report.episodes import episode_data
+from structjax.report.graph import graph_svg
+from structjax.runs import read_json, write_atomic
+from structjax.table import load_table
+from structjax.tasks.base import Task
+from structjax.tasks.loading import load_task
+
+_ASSETS = Path(__file__).parent / "assets"
+
+
+def write_report(run: Path, task: Task | None = None) -> Path:
+    """Writes `report.html` into a finished run's directory.
+
+    The page is self-contained: no script, style or font is fetched from anywhere.
+
+    Args:
+      run: the run directory.
+      task: its task; looked up by name when omitted.
+
+    Raises:
+      StructjaxError: not a run directory, or the run has no evaluation yet.
+    """
+    manifest = read_json(run / "manifest.json")
+    if "evaluation" not in manifest:
+        raise StructjaxError(
+            f"run {run} has no evaluation yet (status {manifest.get('status')})",
+            kind="run",
+            hint=f"finish it with --resume {run}",
+        )
+    task = load_task(manifest["task"]) if task is None else task
+    programs = [_program(run, r["round"], task) for r in manifest["rounds"]]
+    sections = [
+        _head(manifest),
+        _rounds(manifest),
+        _best(run, manifest, programs[manifest["best_round"]]),
+        _episodes(run, manifest, task),
+        _edits(run, manifest, programs),
+        _provenance(manifest),
+    ]
+    html = (
+        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
+        '<meta name=viewport content="width=device-width">'
+        f"<title>{escape(run.name)} · structjax</title>"
+        f"<style>{(_ASSETS / 'report.css').read_text()}</style></head>"
+        f"<body><main>{''.join(sections)}</main>"
+        f"<script>{(_ASSETS / 'report.js').read_text()}</script></body></html>\n"
+    )
+    write_atomic(run / "report.html", html)
+    return run / "report.html"
+
+
+def _program(run: Path, index: int, task: Task) -> tuple[Program, dict[str, float]]:
+    source = (run / "structures" / f"r{index}.py").read_text()
+    values = read_json(run / "structures" / f"r{index}.json")["values"]
+    return parse(source, task.schema), values
+
+
+def _card(label: str, value: str) -> str:
+    return f"<div class=card><b>{escape(value)}</b><span>{escape(label)}</span></div>"
+
+
+def _head(manifest: dict[str, Any]) -> str:
+    mean, sampled = manifest["evaluation"], manifest["sampled_evaluation"]
+    ledger = manifest["ledger"]
+    resets = ledger["resets"]
+    training = resets["diagnosis"] + resets["training"]
+    total = sum(n for purpose, n in resets.items() if purpose != "evaluation")
+    model = manifest["model"]
+    reason = f": {manifest['reason']}" if manifest.get("reason") else ""
+    cards = [
+        _card(
+            f"test seeds, mean actions, {mean['simulator']} simulator, "
+            f"n = {len(mean['seeds'])}",
+            f"{mean['mean']:.1f} ± {mean['std_ddof0']:.1f}",
+        ),
+        _card(
+            "test seeds, sampled actions",
+            f"{sampled['mean']:.1f} ± {sampled['std_ddof0']:.1f}",
+        ),
+        _card("best round", str(manifest["best_round"])),
+        _card("resets, diagnosis + training", str(training)),
+        _card("resets, with gate and selection", str(total)),
+        _card(
+            "LLM calls, live + replayed",
+            f"{ledger['llm_calls']} + {ledger['replayed_calls']}",
+        ),
+    ]
+    notes = "".join(f"<p class=note>{escape(n)}</p>" for n in manifest["notes"])
+    return (
+        f"<h1>{escape(manifest['task'])}: refinement run</h1><p class=lead>status "
+        f"{escape(manifest['status'] + reason)} · answered by "
+        f"{escape(str(model.get('model')))} ({escape(str(model.get('provider')))})"
+        f"</p><div class=cards>{''.join(cards)}</div>{notes}"
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _rounds(manifest: dict[str, Any]) -> str:
+    rounds, test = manifest["rounds"], manifest["test_returns"]
+    chart = rounds_chart(
+        [r["gate"] for r in rounds],
+        test,
+        [r["accepted"] for r in rounds],
+        metric=manifest["evaluation"]["metric"],
+    )
+    rows = []
+    for r, reported in zip(rounds, test, strict=True):
+        kind = "best" if r["round"] == manifest["best_round"] else ""
+        kind = kind if r["accepted"] else "refused"
+        difference = ""
+        if r["difference"] is not None:
+            low, high = r["interval"]
+            difference = f"{r['difference']:+.1f} [{low:+.1f}, {high:+.1f}]"
+        verdict = "accepted" if r["accepted"] else "refused"
+        rows.append(
+            f"<tr class={kind or 'plain'}><td>{r['round']}</td><td>{verdict}</td>"
+            f"<td>{_mean(r['gate']):.1f}</td><td>{min(r['gate']):.1f}</td>"
+            f"<td>{difference}</td><td>{_mean(reported):.1f}</td>"
+            f"<td class=words>{escape(r['words'])}</td></tr>"
+        )
+    return (
+        f"<h2>Rounds</h2>{chart}<table><tr><th>round<th>gate<th>gate mean<th>gate worst"
+        "<th>against the best so far, 95 % interval<th>test mean<th>what the model said"
+        f"</tr>{''.join(rows)}</table>"
+    )
+
+
+def _best(
+    run: Path, manifest: dict[str, Any], best: tuple[Program, dict[str, float]]
+) -> str:
+    program, values = best
+    text = render(program.structure, program.docs, values)
+    svg = graph_svg(program.structure, program.docs, values)
+    written = "" if manifest["config"].get("fit") == "none" else " with fitted weights"
+    return (
+        f"<h2>The best program{written} (round {manifest['best_round']})</h2>"
+        f"<pre>{escape(text)}</pre><h3>Its graph</h3><div class=scroll>{svg}</div>"
+    )
+
+
+def _episodes(run: Path, manifest: dict[str, Any], task: Task) -> str:
+    table = load_table(run / "tables" / "evaluation.parquet")
+    seeds = manifest["evaluation"]["seeds"]
+    data = json.dumps(episode_data(table.frame, task, seeds)).replace("</", "<\\/")
+    return (
+        "<h2>Driven episodes (test seeds, mean actions)</h2><div class=player id=player>"
+        "<div class=controls><select></select><button>play</button>"
+        "<input type=range min=0 value=0><span class=clock></span></div>"
+        "<div><canvas class=view></canvas></div><div class=series></div>"
+        "<div class=picker></div></div>"
+        f'<script type="application/json" id=episodes>{data}</script>'
+    )
+
+
+def _diff(old: str, new: str) -> str:
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2)
+    parts = []
+    for line in list(lines)[2:]:
+        kind = {"+": "add", "-": "del", "@": "hunk"}.get(line[:1], "same")
+        text = escape(line) or " "
+        parts.append(
+            f"<span class={kind}>{text}</span>" if kind != "same" else text + "\n"
+        )
+    return f"<pre>{''.join(parts)}</pre>"
+
+
+def _findings(run: Path, stem: str, title: str) -> str:
+    path = run / "diagnostics" / f"{stem}.json"
+    if not path.exists():
+        return ""
+    parts = []
+    for finding in read_json(path):
+        if finding["name"] == "module" and not finding["text"].strip():
+            continue
+        state = "" if finding["status"] == "ok" else f" ({finding['status']})"
+        label = " · recorded output" if finding.get("recorded") else ""
+        parts.append(
+            f"<h4>{escape(finding['name'])}{state}{label}</h4>"
+            f"<pre>{escape(finding['text'].strip())}</pre>"
+        )
+    code = (run / "diagnostics" / f"{stem}.py").read_text()
+    return (
+        f"<details><summary>{title}</summary>{''.join(parts)}"
+        f"<details><summary>code</summary><pre>{escape(code)}</pre></details></details>"
+    )
+
+
+def _edits(
+    run: Path,
+    manifest: dict[str, Any],
+    programs: Sequence[tuple[Program, dict[str, float]]],
+) -> str:
+    """Per revision: the findings that led to it, the words, the diff."""
+    rounds = manifest["rounds"]
+    parts = ["<h2>Edits, and the findings that led to them</h2>"]
+    best = 0
+    for index in range(len(rounds) - 1):
+        if rounds[index]["accepted"]:
+            best = index
+        checkpoint = run / "checkpoints" / f"r{index}_rollout.json"
+        if checkpoint.exists():
+            built_in = read_json(checkpoint)["result"]["invariants"]
+            checks = (
+                f"<details><summary>built-in checks of round {index}</summary>"
+                f"<pre>{escape(built_in)}</pre></details>"
+            )
+        else:
+            checks = ""
+        new = rounds[index + 1]
+        verdict = "accepted" if new["accepted"] else "refused by the gate"
+        parts += [
+            f"<h3>Round {index} → {index + 1} ({verdict})</h3>",
+            f"<p>{escape(new['words'])}</p>",
+            checks,
+            _findings(run, f"r{index}", f"generated checks of round {index}"),
+            _findings(run, f"r{index}_revise", "additional checks"),
+            _findings(run, f"r{index}_extra1", "more additional checks"),
+            f"<details open><summary>diff against round {best}</summary>",
+            _diff(programs[best][0].source, programs[index + 1][0].source),
+            "</details>",
+        ]
+    return "".join(parts)
+
+
+def _provenance(manifest: dict[str, Any]) -> str:
+    ledger = manifest["ledger"]
+    rows = "".join(
+        f"<tr><td>{purpose}</td><td>{n}</td><td>{ledger['env_steps'][purpose]:,}</td></tr>"
+        for purpose, n in ledger["resets"].items()
+    )
+    facts = {
+        key: manifest.get(key)
+        for key in (
+            "started",
+            "device",
+            "commit",
+            "versions",
+            "sandbox",
+            "model",
+            "config",
+        )
+    }
+    return (
+        "<h2>Counted</h2><table><tr><th>purpose<th>resets<th>steps</tr>"
+        f"{rows}</table><p>{ledger['input_tokens']:,} tokens in, "
+        f"{ledger['output_tokens']:,} out.</p><h2>Provenance</h2>"
+        f"<pre>{escape(json.dumps(facts, indent=1))}</pre>"
+    )
