@@ -11,8 +11,10 @@ from structjax.schema import Schema
 from structjax.table import RolloutTable
 
 # Mean change per step, as a share of the action's range, that counts as nervous; and
-# the share of steps on which an action turns back.
-JERK_LIMIT, REVERSAL_LIMIT = 0.1, 0.5
+# the share of steps on which a discrete action changes.
+JERK_LIMIT, SWITCH_LIMIT = 0.1, 0.5
+# Changes below this share of the range are no turns.
+RIPPLE = 0.01
 GAP_LIMIT = 0.05
 
 
@@ -107,7 +109,9 @@ def jerk(rows: Rows, schema: Schema) -> InvariantResult | None:
     change = rows.action[before + 1] - rows.action[before]
     # Two changes in a row exist where two following pairs are adjacent.
     pairs = np.flatnonzero(np.diff(before) == 1)
-    turns = change[pairs] * change[pairs + 1] < 0
+    ripple = RIPPLE * (schema.action_high - schema.action_low)[None]
+    steps = np.where(np.abs(change) > ripple, change, 0)
+    turns = steps[pairs] * steps[pairs + 1] < 0
     flips = rows.action[before] * rows.action[before + 1] < 0
     values: dict[str, dict[str, float]] = {}
     parts, nervous = [], False
@@ -116,7 +120,7 @@ def jerk(rows: Rows, schema: Schema) -> InvariantResult | None:
             switched = float((change[:, i] != 0).mean())
             values[action.name] = {"switches": switched}
             parts.append(f"{action.name} switches on {percent(switched)} of steps")
-            nervous = nervous or switched > REVERSAL_LIMIT
+            nervous = nervous or switched > SWITCH_LIMIT
             continue
         size = float(np.abs(change[:, i]).mean())
         turn = float(turns[:, i].mean()) if len(pairs) else 0.0

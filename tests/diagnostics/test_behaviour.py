@@ -90,6 +90,14 @@ def test_smooth_actions_are_not_nervous():
     )
 
 
+def test_a_ripple_below_a_percent_of_the_range_is_no_turn():
+    """Ranges are 2 and 1: 0.019 and 0.011 to and fro are below 1 % and above."""
+    ripple = np.array([[0.0, 0.0], [0.019, 0.011]] * 4)
+    values = jerk(rows([8], ripple), SCHEMA).values
+    assert values["steer"]["reversals"] == 0.0
+    assert values["gas"]["reversals"] == 1.0
+
+
 def test_single_steps_have_no_jerk():
     assert jerk(rows([1, 1]), SCHEMA) is None
 
