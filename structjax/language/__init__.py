@@ -1,0 +1,1 @@
+"""The structure language: text in, frozen structures out; no JAX in front."""

@@ -1,0 +1,84 @@
+"""Comments and docstrings become the documentation of names."""
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterable, Iterator
+
+
+def documentation(
+    tree: ast.Module, source: str, names: frozenset[str]
+) -> dict[str, str]:
+    """Name -> documentation, for these names; `""` is the module's docstring."""
+    comments = Comments(source)
+    docs = {"": ast.get_docstring(tree) or ""}
+    for name, node in _named(tree.body):
+        if name in names and not docs.get(name):
+            docs[name] = _text(node, comments)
+    return {name: text for name, text in docs.items() if text}
+
+
+def _named(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """Statements that declare or assign a name; locals of helpers excepted."""
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name):
+                yield name, node
+                if name == "policy":
+                    yield from _named(node.body)
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                yield name, node
+            case ast.AugAssign(target=ast.Name(id=name)):
+                yield name, node
+            case ast.For() | ast.If():
+                yield from _named([*node.body, *node.orelse])
+
+
+def _text(node: ast.stmt, comments: "Comments") -> str:
+    if isinstance(node, ast.FunctionDef):
+        return ast.get_docstring(node) or comments.of(node.lineno, node.lineno)
+    return comments.of(node.lineno, node.end_lineno or node.lineno)
+
+
+class Comments:
+    """The comments of a program that parses, and what they document."""
+
+    def __init__(self, source: str) -> None:
+        self._text: dict[int, str] = {}
+        self._whole: set[int] = set()
+        lines = source.split("\n")
+        for line, column, text in _comment_tokens(source):
+            self._text[line] = text.lstrip("#").strip()
+            if not lines[line - 1][:column].strip():
+                self._whole.add(line)
+
+    def of(self, first: int, last: int) -> str:
+        """Documentation of the statement in lines `first` to `last`.
+
+        Whole-line comments directly above, then the trailing comments. Lines that
+        begin with dashes are section headings.
+        """
+        above: list[str] = []
+        line = first - 1
+        while line in self._whole and not self._text[line].startswith("--"):
+            above.insert(0, self._text[line])
+            line -= 1
+        trailing = [
+            self._text[at]
+            for at in dict.fromkeys((first, last))
+            if at in self._text and at not in self._whole
+        ]
+        return " ".join(text for text in above + trailing if text)
+
+
+def _comment_tokens(source: str) -> list[tuple[int, int, str]]:
+    """Line, column and text of each comment; none if the text cannot be split."""
+    readline = io.StringIO(source, newline="").readline
+    try:
+        return [
+            (*token.start, token.string)
+            for token in tokenize.generate_tokens(readline)
+            if token.type == tokenize.COMMENT
+        ]
+    except (tokenize.TokenError, SyntaxError):
+        return []  # the tokenizer is stricter than the parser: no documentation

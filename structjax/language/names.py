@@ -1,0 +1,61 @@
+"""Names that mean something before a program declares anything."""
+
+import difflib
+from collections.abc import Iterable
+
+from structjax.language.operators import CALLS
+
+#: Functions that stand in one place only.
+PLACES = {
+    "weight": "weights stand at module level: `name = weight(0.5)`",
+    "action": "the last statement is `return action(...)`",
+    "normal": "heads stand in `return action(name=normal(mean))`",
+    "fixed": "it stands in `normal(mean, std=fixed(0.1))`",
+    "categorical": "heads stand in `return action(name=categorical(a, b))`",
+    "range": "it stands in `for i in range(n)`",
+}
+
+_NOISE = "noise belongs to the distribution of the action: `normal(mean, std=...)`"
+
+#: Functions that models like to write and the language does not have.
+REFUSED_CALLS = {
+    "int": "values are real; indices are constants or loop variables",
+    "round": "rounding has no derivative",
+    "floor": "rounding has no derivative",
+    "ceil": "rounding has no derivative",
+    "bool": "write a comparison such as `x > 0`",
+    "pow": "write `x ** 2`",
+    "power": "write `x ** 2`",
+    "hypot": "write `norm(stack(x, y))`",
+    "mod": "an angle is wrapped by `wrap_angle(x)`",
+    "fmod": "an angle is wrapped by `wrap_angle(x)`",
+    "print": "every assigned name is logged without it",
+    "random": _NOISE,
+    "noise": _NOISE,
+    "randn": _NOISE,
+    "uniform": _NOISE,
+    "array": "write a vector as `stack(a, b, ...)`",
+    "tensor": "write a vector as `stack(a, b, ...)`",
+    "enumerate": "write `for i in range(n)`",
+    "zip": "write `for i in range(n)`",
+    "list": "write a vector as `stack(a, b, ...)`",
+    "all": "write `a and b`",
+    "any": "write `a or b`",
+    "param": "write `name = weight(0.5)` at module level",
+    "parameter": "write `name = weight(0.5)` at module level",
+}
+
+#: Python functions that are accepted besides the operators.
+BUILTINS = ("float", "len")
+
+#: Every function name of the language.
+FUNCTION_NAMES = frozenset({*CALLS, *PLACES, *BUILTINS, "policy"})
+
+#: Names that a program cannot assign.
+RESERVED = FUNCTION_NAMES | {"obs", "pi"}
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A suggestion, or the empty string."""
+    close = difflib.get_close_matches(name, sorted(known), 1)
+    return f"did you mean `{close[0]}`?" if close else ""

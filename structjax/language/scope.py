@@ -1,0 +1,264 @@
+"""What is known while a program is lowered: values, names and definitions."""
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from structjax.language.problem import Problems
+from structjax.language.structure import (
+    Call,
+    Expression,
+    Head,
+    Index,
+    Latent,
+    Number,
+    Observation,
+    Parameter,
+    Slice,
+    Structure,
+    Variable,
+    Weight,
+)
+from structjax.schema import Schema
+
+MAX_WORK = 20_000
+MAX_LEVELS = 150
+MAX_EXPRESSION_DEPTH = 64
+INLINE_DEPTH = 12
+
+
+@dataclass(frozen=True)
+class Value:
+    """A lowered expression.
+
+    Attributes:
+      expression: its form in the Structure.
+      size: None for a scalar, n for a vector.
+      boolean: whether it is a truth value.
+      static: its number where that is known before any observation.
+      depth: nesting of the expression.
+    """
+
+    expression: Expression
+    size: int | None = None
+    boolean: bool = False
+    static: float | None = None
+    depth: int = 1
+
+    @property
+    def atomic(self) -> bool:
+        """Whether repeating it costs nothing: a leaf, or elements of a leaf."""
+        inner = self.expression
+        while isinstance(inner, Index | Slice):
+            inner = inner.vector
+        return not isinstance(inner, Call)
+
+
+class TooLong(Exception):
+    """The program expands beyond its budget; the problem is already noted."""
+
+
+@dataclass
+class Scope:
+    """Names of one function body while its statements are read.
+
+    Attributes:
+      names: name -> value; None where its assignment was faulty.
+      lines: name -> line of the first assignment.
+      loops: loop variable -> its current turn.
+      function: name of the helper, empty in the policy.
+      in_loop: whether assigned names may be updated.
+      in_branch: whether this is a branch of an `if`, which may update outer names.
+      fresh: names assigned in this branch.
+      later: name -> line of its first assignment anywhere in the function.
+    """
+
+    names: dict[str, Value | None] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    loops: dict[str, int] = field(default_factory=dict)
+    function: str = ""
+    in_loop: bool = False
+    in_branch: bool = False
+    fresh: dict[str, None] = field(default_factory=dict)
+    later: dict[str, int] = field(default_factory=dict)
+
+    def branch(self) -> "Scope":
+        """A scope for one branch of an `if`."""
+        return replace(
+            self,
+            names=dict(self.names),
+            lines=dict(self.lines),
+            in_branch=True,
+            fresh={},
+        )
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One assignment, before its final name is known."""
+
+    stem: str
+    kept: bool
+    value: Value
+
+
+@dataclass
+class Lowering:
+    """Everything that one program has declared so far.
+
+    Attributes:
+      schema: observation and action fields.
+      problems: what was found.
+      refused: syntax nodes that are already reported.
+      parameters: the weights, by name; None where the declaration was faulty.
+      constants: named constants; None where the declaration was faulty.
+      helpers: helper functions.
+      handlers: how each type of expression node is lowered.
+      inline: evaluates a call of a helper.
+      lines: line of the first assignment of each name.
+      definitions: assignments in order; a `Variable` refers to one as `#i`.
+      called: helpers called so far; `calling`: those being inlined now.
+      unrolled, work, depth: what the budgets count.
+    """
+
+    schema: Schema
+    problems: Problems
+    refused: set[ast.AST]
+    handlers: "Mapping[type, Handler]"
+    inline: "Callable[[ast.Call, list[Value | None], Lowering], Value | None]"
+    parameters: dict[str, Parameter | None] = field(default_factory=dict)
+    constants: dict[str, float | None] = field(default_factory=dict)
+    helpers: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    definitions: list[Definition] = field(default_factory=list)
+    called: set[str] = field(default_factory=set)
+    calling: list[str] = field(default_factory=list)
+    unrolled: int = 0
+    work: int = 0
+    depth: int = 0
+
+    def error(self, code: str, node: ast.AST, message: str, hint: str = "") -> None:
+        """Notes an error at a node."""
+        self.problems.error(code, getattr(node, "lineno", 1), message, hint)
+
+    def lower(self, node: ast.expr, scope: Scope) -> Value | None:
+        """The value of an expression, or None when it is faulty (and noted)."""
+        if node in self.refused:
+            return None
+        self.spend(node)
+        if self.depth >= MAX_LEVELS:
+            self.too_deep(node, MAX_LEVELS)
+            return None
+        self.depth += 1
+        value = self.handlers[type(node)](node, scope, self)
+        self.depth -= 1
+        if value and value.depth > MAX_EXPRESSION_DEPTH:
+            self.too_deep(node, MAX_EXPRESSION_DEPTH)
+            return None
+        return value
+
+    def too_deep(self, node: ast.AST, levels: int) -> None:
+        """Notes that an expression is nested too deeply."""
+        hint = "split the expression into several assignments"
+        self.error("TOO_DEEP", node, f"nested over {levels} levels", hint)
+
+    def spend(self, node: ast.AST) -> None:
+        """Counts one lowered node.
+
+        Raises:
+          TooLong: the program expands beyond `MAX_WORK` nodes.
+        """
+        self.work += 1
+        if self.work > MAX_WORK:
+            self.error(
+                "TOO_LONG",
+                node,
+                f"loops and helpers expand to more than {MAX_WORK:,} nodes",
+                "use shorter loops or operators on whole vectors",
+            )
+            raise TooLong
+
+    def define(self, stem: str, value: Value, *, kept: bool = False) -> Value:
+        """Adds an assignment; returns the reference to it.
+
+        `kept` names belong to the program and keep their name, if this is their last
+        assignment; all others become temporaries.
+        """
+        self.definitions.append(Definition(stem, kept, value))
+        reference = Variable(f"#{len(self.definitions) - 1}")
+        return replace(value, expression=reference, depth=1)
+
+    def bind(self, stem: str, value: Value) -> Value:
+        """The value itself if it may be repeated, else a temporary that holds it."""
+        return value if value.atomic else self.define(stem, value)
+
+    def finish(self, heads: Sequence[Head], implied: Sequence[Parameter]) -> Structure:
+        """The structure, its definitions under their final names."""
+        names = self._final_names()
+        latents = tuple(
+            Latent(
+                names[f"#{i}"],
+                rename(definition.value.expression, names),
+                definition.value.size,
+                definition.value.boolean,
+            )
+            for i, definition in enumerate(self.definitions)
+        )
+        declared = [p for p in self.parameters.values() if p is not None]
+        renamed = tuple(
+            Head(h.action, h.family, tuple(rename(e, names) for e in h.arguments))
+            for h in heads
+        )
+        return Structure((*declared, *implied), latents, renamed)
+
+    def _final_names(self) -> dict[str, str]:
+        last = {d.stem: i for i, d in enumerate(self.definitions) if d.kept}
+        taken = {*last, *self.parameters, *self.constants, *self.helpers}
+        taken |= {f"std_{action.name}" for action in self.schema.actions}
+        counts: dict[str, int] = {}
+        names: dict[str, str] = {}
+        for i, definition in enumerate(self.definitions):
+            if definition.kept and last[definition.stem] == i:
+                names[f"#{i}"] = definition.stem
+                continue
+            stem = "_" + definition.stem.strip("_")
+            name = stem
+            while name == stem or name in taken:
+                counts[stem] = counts.get(stem, 0) + 1
+                name = f"{stem}_{counts[stem]}" if stem != "_" else f"_{counts[stem]}"
+            names[f"#{i}"] = name
+        return names
+
+
+Handler = Callable[..., Value | None]
+
+
+def rename(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The expression with its variables renamed."""
+    match expression:
+        case Variable(name):
+            return Variable(names[name])
+        case Call(operator, arguments):
+            return Call(operator, tuple(rename(a, names) for a in arguments))
+        case Index(vector, position):
+            return Index(rename(vector, names), position)
+        case Slice(vector, start, stop):
+            return Slice(rename(vector, names), start, stop)
+        case _:
+            return expression
+
+
+def number(value: float) -> Value:
+    """A constant."""
+    return Value(Number(float(value)), static=float(value))
+
+
+def field_value(schema: Schema, name: str) -> Value:
+    """An observation field."""
+    size = next(f.size for f in schema.observations if f.name == name)
+    return Value(Observation(name), size)
+
+
+def weight_value(name: str) -> Value:
+    """A parameter."""
+    return Value(Weight(name))

@@ -1,0 +1,227 @@
+"""From normalised text to a syntax tree that holds nothing but the language.
+
+The text is parsed, never executed. Nodes that are not part of the language are
+reported here once; what comes later skips them.
+"""
+
+import ast
+import math
+import warnings
+
+from structjax.language.problem import Problems
+
+MAX_NODES = 20_000
+MAX_DEPTH = 100
+MAX_NUMBER = 1e30
+
+_SPLIT = "split the expression into several assignments"
+
+_ALLOWED = (
+    ast.Module,
+    ast.FunctionDef,
+    ast.arguments,
+    ast.arg,
+    ast.Return,
+    ast.Assign,
+    ast.AugAssign,
+    ast.For,
+    ast.If,
+    ast.Expr,
+    ast.Pass,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Call,
+    ast.keyword,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Slice,
+    ast.Name,
+    ast.Constant,
+)
+_PARTS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+
+_NO_STATE = "a policy has no state; compute everything from this observation"
+_NODES = {
+    ast.While: ("a while loop", "write `for i in range(n)` with a constant n"),
+    ast.Lambda: ("a lambda", "write a helper: `def f(x):`"),
+    ast.ListComp: ("a comprehension", "operators work on whole vectors: `sum(v)`"),
+    ast.GeneratorExp: ("a generator", "operators work on whole vectors: `sum(v)`"),
+    ast.SetComp: ("a comprehension", "operators work on whole vectors: `sum(v)`"),
+    ast.DictComp: ("a comprehension", "operators work on whole vectors: `sum(v)`"),
+    ast.List: ("a list", "write a vector as `stack(a, b, ...)`"),
+    ast.Tuple: ("a tuple", "assign one name per line; a vector is `stack(a, b, ...)`"),
+    ast.Dict: ("a dictionary", "every assigned name is logged without one"),
+    ast.Set: ("a set", "write a vector as `stack(a, b, ...)`"),
+    ast.JoinedStr: ("an f-string", "programs hold no text"),
+    ast.NamedExpr: ("an assignment inside an expression", "assign on its own line"),
+    ast.AnnAssign: ("an annotated assignment", "write `name = expression`"),
+    ast.ClassDef: ("a class", "write `def policy(obs):`"),
+    ast.AsyncFunctionDef: ("an async function", "write `def policy(obs):`"),
+    ast.Global: ("global", _NO_STATE),
+    ast.Nonlocal: ("nonlocal", _NO_STATE),
+    ast.Delete: ("del", "every name is assigned once and stays"),
+    ast.Assert: ("assert", "delete it"),
+    ast.Raise: ("raise", "delete it"),
+    ast.Try: ("try", "use safe operators: sqrt, norm, safe_div"),
+    ast.With: ("with", "delete it"),
+    ast.Match: ("match", "write `if`, `elif` and `else`"),
+    ast.Break: ("break", "use `where` or `if` and `else`"),
+    ast.Continue: ("continue", "use `where` or `if` and `else`"),
+    ast.Yield: ("yield", "write `return action(...)`"),
+    ast.YieldFrom: ("yield", "write `return action(...)`"),
+    ast.Await: ("await", "delete it"),
+    ast.Starred: ("a star", "write the arguments one by one"),
+}
+
+
+def parse_tree(source: str, problems: Problems) -> ast.Module | None:
+    """The syntax tree, or None with the reason noted."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except SyntaxError as error:
+        line = min(max(error.lineno or 1, 1), source.count("\n"))
+        problems.error(
+            "SYNTAX",
+            line,
+            f"invalid Python: {error.msg}",
+            "write one complete program: weights, helpers, `def policy(obs):`",
+        )
+        return None
+    except (MemoryError, RecursionError):
+        problems.error("TOO_DEEP", 1, "the program is nested too deeply", _SPLIT)
+        return None
+    except ValueError as error:
+        problems.error("SYNTAX", 1, f"unreadable text: {error}", "write plain text")
+        return None
+    return tree if _within_budget(tree, problems) else None
+
+
+def _within_budget(tree: ast.Module, problems: Problems) -> bool:
+    """Counts nodes and depth without recursion."""
+    count = 0
+    stack: list[tuple[ast.AST, int, int]] = [(tree, 0, 1)]
+    while stack:
+        node, depth, line = stack.pop()
+        if isinstance(node, _PARTS):
+            continue
+        count += 1
+        line = getattr(node, "lineno", line)
+        if depth > MAX_DEPTH:
+            problems.error("TOO_DEEP", line, f"nested over {MAX_DEPTH} levels", _SPLIT)
+            return False
+        stack += [(child, depth + 1, line) for child in ast.iter_child_nodes(node)]
+    if count > MAX_NODES:
+        problems.error(
+            "TOO_LONG",
+            1,
+            f"the program has {count:,} syntax nodes",
+            f"at most {MAX_NODES:,} are accepted",
+        )
+    return count <= MAX_NODES
+
+
+def check_nodes(tree: ast.Module, problems: Problems) -> set[ast.AST]:
+    """Notes every node that is not part of the language; returns those nodes."""
+    refused: set[ast.AST] = set()
+    docstrings = _docstrings(tree)
+    stack: list[ast.AST] = list(ast.iter_child_nodes(tree))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, _PARTS) or node in docstrings:
+            continue
+        if _accepted(node, problems):
+            stack += (c for c in ast.iter_child_nodes(node) if not _is_key(c, node))
+        else:
+            refused.add(node)
+    return refused
+
+
+def _docstrings(tree: ast.Module) -> set[ast.AST]:
+    """The constants that are docstrings of the module and its functions."""
+    found: set[ast.AST] = set()
+    for node in (tree, *tree.body):
+        if isinstance(node, ast.Module | ast.FunctionDef) and node.body:
+            first = node.body[0]
+            if is_docstring(first):
+                found.add(first)
+    return found
+
+
+def _is_key(node: ast.AST, parent: ast.AST) -> bool:
+    """Whether a node is a text between brackets; the lowering explains those."""
+    return (
+        isinstance(parent, ast.Subscript)
+        and isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+    )
+
+
+def is_docstring(statement: ast.stmt) -> bool:
+    """Whether a statement is a string on its own."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _accepted(node: ast.AST, problems: Problems) -> bool:
+    line = getattr(node, "lineno", 1)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        problems.error(
+            "IMPORT",
+            line,
+            f"`{excerpt(node)}` is not accepted",
+            "every operator is there without an import",
+        )
+        return False
+    if not isinstance(node, _ALLOWED):
+        kind = type(node).__name__
+        what, hint = _NODES.get(type(node), (kind, "delete it"))
+        problems.error("NODE", line, f"{what} is not part of the language", hint)
+        return False
+    if isinstance(node, ast.Constant):
+        return _accepted_constant(node, problems)
+    name = getattr(node, "attr", "") or getattr(node, "id", "")
+    if name.startswith("__"):
+        problems.error(
+            "DUNDER",
+            line,
+            f"`{name}` begins with two underscores",
+            "choose another name",
+        )
+        return False
+    return True
+
+
+def _accepted_constant(node: ast.Constant, problems: Problems) -> bool:
+    value = node.value
+    if isinstance(value, str) and value in ("+", "-"):
+        return True  # sign="+"; elsewhere the lowering refuses it
+    if value is None or isinstance(value, bool):
+        return True  # None as a bound; elsewhere the lowering refuses it
+    if isinstance(value, int | float) and abs(value) <= MAX_NUMBER:
+        return math.isfinite(value)
+    shown = "a text" if isinstance(value, str | bytes) else excerpt(node)
+    hint = f"constants are finite numbers up to {MAX_NUMBER:g}"
+    if value is ...:
+        hint = "write the whole program, without placeholders"
+    problems.error("CONST", node.lineno, f"{shown} is not accepted here", hint)
+    return False
+
+
+def excerpt(node: ast.AST, limit: int = 60) -> str:
+    """The node as text, shortened for a message."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(value, int) and value.bit_length() > 256:
+        return "a number of this size"
+    try:
+        text = ast.unparse(node).split("\n")[0]
+    except (RecursionError, ValueError):
+        return "this expression"
+    return text if len(text) <= limit else text[: limit - 4] + " ..."

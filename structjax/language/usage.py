@@ -1,0 +1,71 @@
+"""Warnings about a program that is accepted: what is never used."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from structjax.language.problem import Problems
+from structjax.language.structure import (
+    Call,
+    Expression,
+    Index,
+    Observation,
+    Slice,
+    Structure,
+    Variable,
+    Weight,
+)
+
+Leaf = Observation | Weight | Variable
+
+
+def leaves(expression: Expression) -> Iterator[Leaf]:
+    """Fields, weights and variables of an expression, from left to right."""
+    match expression:
+        case Call(_, arguments):
+            for argument in arguments:
+                yield from leaves(argument)
+        case Index(vector) | Slice(vector):
+            yield from leaves(vector)
+        case Observation() | Weight() | Variable():
+            yield expression
+
+
+def reach(structure: Structure, expressions: Iterable[Expression]) -> set[Leaf]:
+    """Everything that expressions depend on, through latents."""
+    by_name = {latent.name: latent.expression for latent in structure.latents}
+    found: set[Leaf] = set()
+    stack = list(expressions)
+    while stack:
+        for leaf in leaves(stack.pop()):
+            if leaf not in found:
+                found.add(leaf)
+                if isinstance(leaf, Variable):
+                    stack.append(by_name[leaf.name])
+    return found
+
+
+def warn_unused(
+    structure: Structure, lines: Mapping[str, int], problems: Problems
+) -> None:
+    """Warns of latents and weights without effect and of blind actions."""
+    used = reach(structure, (e for head in structure.heads for e in head.arguments))
+    for latent in structure.latents:
+        if latent.logged and Variable(latent.name) not in used:
+            text = f"no action depends on `{latent.name}`"
+            line = lines.get(latent.name, 1)
+            problems.warn("UNUSED_LATENT", line, text, "use it or delete it")
+    implied = {f"std_{head.action}" for head in structure.heads}
+    for parameter in structure.parameters:
+        if Weight(parameter.name) not in used:
+            text = f"no action depends on weight `{parameter.name}`"
+            line = lines.get(parameter.name, 1)
+            problems.warn("UNUSED_WEIGHT", line, text, "use it or delete it")
+    if all(p.name in implied and p.name not in lines for p in structure.parameters):
+        text = "the program has no weight"
+        hint = "numbers that are guesses become `name = weight(0.5)`"
+        problems.warn("NO_WEIGHT", lines.get("policy", 1), text, hint)
+    for head in structure.heads:
+        means = head.arguments[:1] if head.family == "normal" else head.arguments
+        seen = reach(structure, means)
+        if not any(isinstance(leaf, Observation) for leaf in seen):
+            text = f"action `{head.action}` does not depend on the observation"
+            problems.warn("BLIND_ACTION", lines.get("policy", 1), text)
