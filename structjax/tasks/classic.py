@@ -65,9 +65,10 @@ def pendulum() -> Task:
             "Swing a pendulum up from any angle and hold it upright with little "
             "torque. Each of the 200 steps (0.05 s each) costs angle^2 + 0.1 * "
             "angular_velocity^2 + 0.001 * torque^2, angle in (-pi, pi] from upright. "
-            "Dynamics: d(angular_velocity)/dt = 15 * sin_angle + 3 * torque. The "
-            "torque (at most 2) is too weak to lift the hanging pendulum directly: it "
-            "has to gain energy by swinging. The episode starts at a random angle "
+            "Dynamics: d(angular_velocity)/dt = 15 * sin_angle + 3 * torque, the "
+            "velocity limited to +-8. The torque (at most 2) is too weak to lift the "
+            "hanging pendulum directly: it has to gain energy by swinging. The episode "
+            "starts at a random angle "
             "with an angular velocity within +-1 and never ends early."
         ),
     )
