@@ -1,0 +1,1 @@
+"""Car Racing: Gymnasium's CarRacing-v3 in pure JAX, with named observations."""

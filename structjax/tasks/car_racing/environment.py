@@ -1,11 +1,11 @@
 """Car Racing as a gymnax environment over a bank of tracks."""
 
+from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 from gymnax.environments import environment, spaces
 
@@ -31,6 +31,7 @@ from structjax.tasks.car_racing.observation import ObsConfig, observe
 from structjax.tasks.car_racing.tables import TrackArrays
 
 LapRule = Literal["v3", "fixed"]
+LAP_RULES: tuple[LapRule, ...] = get_args(LapRule)
 LAP_SHARE = 0.95  # of the tiles, before a lap counts under the rule "fixed"
 OFF_PLAYFIELD_REWARD = -100.0
 STEP_REWARD = -0.1
@@ -89,18 +90,20 @@ class CarRacing(environment.Environment[EnvState, EnvParams]):
     """Gymnasium's CarRacing-v3 with semantic observations, in JAX.
 
     Args:
-      bank: tracks of `default_params`, stacked; a `reset` draws one of them.
+      bank: gives the tracks of `default_params`, stacked; called on first use.
       config: details of the observation.
     """
 
-    def __init__(self, bank: TrackArrays, config: ObsConfig | None = None) -> None:
-        self.bank = bank
+    def __init__(
+        self, bank: Callable[[], TrackArrays], config: ObsConfig | None = None
+    ) -> None:
+        self._bank = bank
         self.config = config or ObsConfig()
 
     @cached_property
     def default_params(self) -> EnvParams:
         """Gymnasium's physics on the tracks of the constructor."""
-        return make_params(self.bank)
+        return make_params(self._bank())
 
     @property
     def name(self) -> str:
@@ -207,9 +210,9 @@ class CarRacing(environment.Environment[EnvState, EnvParams]):
         return spaces.Box(-jnp.inf, jnp.inf, (4 * c.LOOK_AHEAD + 7,))
 
 
-def make_params(bank: Any, *, lap_rule: LapRule = "v3") -> EnvParams:
-    """Parameters with the tracks `bank`, any object with the fields of TrackArrays."""
-    arrays = (np.asarray(getattr(bank, field)) for field in TrackArrays._fields)
-    return EnvParams(
-        bank=TrackArrays(*(jnp.asarray(array) for array in arrays)), lap_rule=lap_rule
-    )
+def make_params(bank: TrackArrays, *, lap_rule: LapRule = "v3") -> EnvParams:
+    """Parameters with Gymnasium's physics and the tracks `bank`, `[K, ...]` each."""
+    # The environment may ask for its tracks while it is being traced.
+    with jax.ensure_compile_time_eval():
+        arrays = TrackArrays(*(jnp.asarray(field) for field in bank))
+    return EnvParams(bank=arrays, lap_rule=lap_rule)

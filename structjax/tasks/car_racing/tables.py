@@ -1,12 +1,14 @@
 """Per-track arrays that the JAX environment needs, computed once on the host."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from structjax.tasks.car_racing import constants as c
 from structjax.tasks.car_racing.track import Track
+
+Array: TypeAlias = Any  # NumPy on the host, JAX inside the environment
 
 
 class TrackArrays(NamedTuple):
@@ -25,14 +27,14 @@ class TrackArrays(NamedTuple):
       initial_road: `[4]` bool, wheels that touch the road at reset.
     """
 
-    x: np.ndarray
-    y: np.ndarray
-    table: np.ndarray
-    n: np.ndarray
-    initial: np.ndarray
-    joint: np.ndarray
-    initial_visited: np.ndarray
-    initial_road: np.ndarray
+    x: Array
+    y: Array
+    table: Array
+    n: Array
+    initial: Array
+    joint: Array
+    initial_visited: Array
+    initial_road: Array
 
 
 def track_arrays(track: Track) -> TrackArrays:
