@@ -1,6 +1,6 @@
 """Regenerates the bundled demonstrations: `python experiments/make_demonstrations.py`.
 
-Records our driver in Gymnasium's simulator (extra `original`), half a minute in all.
+Records our driver in Gymnasium's simulator (extra `original`), a few seconds in all.
 """
 
 from pathlib import Path

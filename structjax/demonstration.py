@@ -135,7 +135,8 @@ def _read(path: Path, label: str) -> dict[str, Any]:
     try:
         if not zipfile.is_zipfile(path):
             raise ValueError("it is not a NumPy archive")
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here: np.load leaves a damaged archive open.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             content: dict[str, Any] = {name: file[name] for name in file.files}
         content["provenance"] = json.loads(str(content.get("provenance", "{}")))
     except Exception as error:  # damage shows in many ways, all with one remedy
@@ -214,16 +215,16 @@ def _check_range(actions: np.ndarray, schema: Schema, label: str) -> None:
     """Reports the first action outside the schema's range."""
     for i, action in enumerate(schema.actions):
         column = actions if schema.discrete else actions[:, i]
-        low, high = action.low - _SLACK, action.high + _SLACK
+        low, high = action.low, action.high
         if action.choices is not None:
             low, high = 0, len(action.choices) - 1
-        outside = np.flatnonzero((column < low) | (column > high))
+        outside = np.flatnonzero((column < low - _SLACK) | (column > high + _SLACK))
         if len(outside):
             step = outside[0]
             raise _problem(
                 f"demonstration {label!r}: action {action.name} is {column[step]} at "
                 f"step {step} ({len(outside)} such values)",
-                f"[{round(low, 4)}, {round(high, 4)}] is accepted",
+                f"[{low}, {high}] is accepted",
             )
 
 

@@ -106,7 +106,8 @@ def _load(path: Path, header: str) -> TrackBank | None:
     if not path.is_file():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here: np.load leaves a damaged archive open.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             bank = TrackArrays(*(file[name] for name in TrackArrays._fields))
             sound = str(file["header"]) == header
             sound = sound and str(file["checksum"]) == _checksum(bank)
