@@ -11,7 +11,13 @@ from structjax.language.names import (
     REFUSED_CALLS,
     did_you_mean,
 )
-from structjax.language.operators import CALLS, OPERATORS, PREFIXES, Operator
+from structjax.language.operators import (
+    CALL_NAMES,
+    CALLS,
+    OPERATORS,
+    PREFIXES,
+    Operator,
+)
 from structjax.language.scope import Handler, Lowering, Scope, Value, number
 from structjax.language.syntax import excerpt
 
@@ -152,7 +158,7 @@ def _unknown(node: ast.Call, name: str, scope: Scope, state: Lowering) -> None:
     )
     if name in scope.names or name in state.parameters or name in state.constants:
         hint = f"it is a value; write `{name} * (...)` for a product"
-    hint = hint or "the functions are " + ", ".join(sorted(CALLS))
+    hint = hint or f"the functions are {', '.join(CALL_NAMES)}"
     state.error("CALL", node, f"`{name}` is not a function of the language", hint)
 
 

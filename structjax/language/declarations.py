@@ -59,7 +59,7 @@ def _function(node: ast.FunctionDef, state: Lowering) -> bool:
         return False
     if node.name != "policy":
         for name in names:
-            _free(name, node, state, RESERVED)
+            _free(name, node, state, RESERVED - {"obs"})
         state.helpers[node.name] = node
     return True
 
@@ -194,6 +194,12 @@ def _bounds(numbers: dict[str, float | None]) -> tuple[float | None, float | Non
     return low, high
 
 
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return f"of at most {high:g}" if low is None else f"of at least {low:g}"
+    return f"in [{low:g}, {high:g}]"
+
+
 def bounded_parameter(
     name: str,
     initial: float,
@@ -210,7 +216,7 @@ def bounded_parameter(
     highest = math.inf if high is None else high
     if not lowest <= initial <= highest:
         text = f"weight `{name}` starts at {initial:g}, outside its bounds"
-        hint = f"a start in [{lowest:g}, {highest:g}] is accepted"
+        hint = f"a start {_interval(low, high)} is accepted"
         state.error("WEIGHT", node, text, hint)
         return None
     step = INSIDE * (highest - lowest) if highest - lowest < math.inf else INSIDE

@@ -252,3 +252,6 @@ def _calls() -> dict[str, tuple[Operator, ...]]:
 
 #: Function name in a program -> the operators it may mean (`min` has two).
 CALLS: dict[str, tuple[Operator, ...]] = _calls()
+
+#: The same without other spellings, in the order of the table.
+CALL_NAMES = tuple(dict.fromkeys(row.call for row in _ROWS if row.call))
