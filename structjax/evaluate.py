@@ -37,7 +37,9 @@ class Evaluation:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready, with lists for tuples."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        return {
+            k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()
+        }
 
 
 def evaluate(
@@ -55,13 +57,15 @@ def evaluate(
     """Plays one episode per seed.
 
     Args:
-      policy, variables: the policy and its parameters.
+      policy: the policy.
+      variables: its parameters.
       task: the task.
       seeds: initial conditions, in the task's own numbering.
       simulator: `"jax"`, or an original simulator of the task, e.g. `"gymnasium"`.
       mode: mean or sampled actions.
       key: for sampled actions; `jax.random.key(0)` when omitted.
-      ledger, purpose: where resets and steps are booked.
+      ledger: where resets and steps are booked, if anywhere.
+      purpose: under what.
 
     Raises:
       StructjaxError: no such simulator, no seeds, or a return that is not finite.
@@ -73,7 +77,13 @@ def evaluate(
     key = jax.random.key(0) if key is None else key
     if simulator == "jax":
         episodes = play(
-            policy, variables, task, seeds, key=key, mode=mode, ledger=ledger,
+            policy,
+            variables,
+            task,
+            seeds,
+            key=key,
+            mode=mode,
+            ledger=ledger,
             purpose=purpose,
         )
         returns, steps = episodes.returns, episodes.steps

@@ -1,7 +1,7 @@
 """What a language model is told: prompt texts built from task, program and results.
 
-Texts are deterministic: no clocks, no paths, numbers to four significant digits, so that
-a transcript can be matched with the run that replays it.
+Texts are deterministic: no clocks, no paths, numbers to four significant digits. So a
+transcript can be matched with the run that replays it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -147,9 +147,7 @@ def findings_text(findings: Iterable[Finding], limit: int = OUTPUT_LIMIT) -> str
     return "\n\n".join(blocks)
 
 
-def history_lines(
-    rounds: Sequence[tuple[int, GateResult, str]], best: int
-) -> str:
+def history_lines(rounds: Sequence[tuple[int, GateResult, str]], best: int) -> str:
     """One line per round: gate figures, verdict, the model's words on the change."""
     lines = []
     for index, gate, words in rounds:

@@ -1,20 +1,20 @@
 """The refinement loop: fit, roll out, diagnose, ask for a revision, gate, repeat."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from structjax.analysis import Analyst
 from structjax.demonstration import Demonstration
 from structjax.dialogue import (
-    Budget,
     BudgetExceeded,
     Dialogue,
     NoUsableReply,
     system_message,
 )
 from structjax.errors import StructjaxError
-from structjax.evaluate import Evaluation, evaluate
+from structjax.evaluate import evaluate
 from structjax.gate import GateResult, judge
 from structjax.imitation import ImitationConfig
 from structjax.language.parse import Program, parse
@@ -58,7 +58,7 @@ class RefinementConfig:
     rounds: int = 3
     """Revisions after the first program."""
     fit: FitMode = "none"
-    """How weights are set each round: the written values, or a fit to a demonstration."""
+    """How weights are set: the written values, or a fit to a demonstration."""
     feedback: Feedback = "analysis"
     """What the model is shown: generated analysis code and built-in checks, the table
     itself, nothing, or the return only."""
@@ -90,24 +90,6 @@ class Round(NamedTuple):
     candidate: Candidate
     gate: GateResult
     words: str
-
-
-class Refinement(NamedTuple):
-    """What a run came to.
-
-    Attributes:
-      rounds: all rounds, in order.
-      best: index of the best accepted round.
-      status: done, or stopped:<why>.
-      reason: one sentence on the stop, possibly empty.
-      evaluation: the best round on the test seeds, mean actions, JAX simulator.
-    """
-
-    rounds: tuple[Round, ...]
-    best: int
-    status: str
-    reason: str
-    evaluation: Evaluation
 
 
 class _Stopped(Exception):
@@ -217,10 +199,12 @@ class Loop:
                 tests_left=tests_left,
             )
             messages = (*messages, Message("user", question))
-            slot = f"round{index}/revise" if extra == 0 else f"round{index}/extra{extra}"
+            slot = (
+                f"round{index}/revise" if extra == 0 else f"round{index}/extra{extra}"
+            )
             self.progress(f"round {index}: asking for a decision")
             (decision, program), text = self.dialogue.ask(
-                slot, messages, lambda reply: self._use_decision(reply, tests_left)
+                slot, messages, partial(self._use_decision, tests_left=tests_left)
             )
             if program is not None:
                 return program, _shorten(decision.reason)
@@ -329,11 +313,3 @@ def evaluate_rounds(
 
     values: list[list[float]] = run.step("evaluation/rounds", compute)
     return values
-
-
-def config_dict(config: RefinementConfig, **more: Any) -> dict[str, Any]:
-    """The configuration as the manifest keeps it."""
-    return {**asdict(config), **more}
-
-
-__all__ = ["Budget", "Loop", "Refinement", "RefinementConfig", "Round"]

@@ -91,7 +91,8 @@ def rollout(
       policy: `apply(variables, obs [O]) -> (distribution, latents)`.
       variables: its parameters.
       task: the task.
-      params, starts: from `task.initial(seeds)`; starts are `[B, ...]`.
+      params: environment parameters, from `task.initial(seeds)`.
+      starts: `[B, ...]` per-episode starts, from there too.
       key: consumed; only sampled actions and stochastic environments depend on it.
       mode: `"mean"` acts with the distribution's mode, `"sampled"` with a sample.
 

@@ -269,7 +269,8 @@ def _lock(path: Path) -> Iterator[str | None]:
         other = _read_owner(lock)
         if _alive(other):
             raise StructjaxError(
-                f"{path} is in use by process {other.get('pid')} on {other.get('host')}",
+                f"{path} is in use by process {other.get('pid')} on "
+                f"{other.get('host')}",
                 kind="run",
                 hint=f"wait for it, or delete {lock} if that process is gone",
             )

@@ -58,7 +58,11 @@ class Check:
                     for p in structure.parameters
                 ],
                 "latents": [
-                    {"name": v.name, "size": v.size, "doc": program.docs.get(v.name, "")}
+                    {
+                        "name": v.name,
+                        "size": v.size,
+                        "doc": program.docs.get(v.name, ""),
+                    }
                     for v in structure.latents
                     if v.logged
                 ],
@@ -188,12 +192,12 @@ class Evaluate:
         enable_compile_cache()
         task = load_task(self.task)
         found = load_policy(self.policy, task)
-        seeds = task.seeds[self.seeds] if self.seeds in task.seeds else None
+        seeds = task.seeds.get(self.seeds) or seed_range(self.seeds)
         result = evaluate(
             found.policy,
             found.variables,
             task,
-            seed_range(self.seeds) if seeds is None else seeds,
+            seeds,
             simulator=self.simulator,
             mode=self.mode,
             key=jax.random.key(self.key),
@@ -205,8 +209,8 @@ class Evaluate:
         rows = [(seed, f"{value:.1f}") for seed, value in pairs]
         print(text_table(("seed", "return"), rows))
         print(
-            f"\n{result.metric} {result.mean:.1f} +- {result.std_ddof0:.1f} (population "
-            f"std over {len(rows)} episodes; {result.mode} actions, {result.simulator} "
-            f"simulator, {result.env_steps} steps)"
+            f"\n{result.metric} {result.mean:.1f} +- {result.std_ddof0:.1f} "
+            f"(population std over {len(rows)} episodes; {result.mode} actions, "
+            f"{result.simulator} simulator, {result.env_steps} steps)"
         )
         return 0

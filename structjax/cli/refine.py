@@ -112,7 +112,9 @@ class Refine:
 
     def _model(self, task: str, directory: Path) -> LanguageModel:
         if self.model == "replay":
-            return ReplayModel(find_transcript(self.transcript, task), self.transcript_mode)
+            return ReplayModel(
+                find_transcript(self.transcript, task), self.transcript_mode
+            )
         if self.model == "manual":
             return ManualModel(
                 directory / "manual", wait=self.wait, answered_by=self.answered_by
@@ -157,9 +159,9 @@ def summary(outcome: Outcome, seconds: dict[str, float]) -> str:
         f"(round {outcome.best}, {len(mean['seeds'])} episodes, JAX simulator)",
         f"resets      {ledger.headline_resets} diagnosis + training, "
         f"{ledger.total_resets} with gate, selection and demonstration",
-        f"LLM         {ledger.llm_calls} live and {ledger.replayed_calls} replayed calls, "
-        f"{ledger.input_tokens} tokens in, {ledger.output_tokens} out",
-        f"seconds     {seconds['total']:.1f}, of which {seconds['compile']:.1f} compiling",
+        f"LLM         {ledger.llm_calls} live and {ledger.replayed_calls} replayed "
+        f"calls, {ledger.input_tokens} tokens in, {ledger.output_tokens} out",
+        f"seconds     {seconds['total']:.1f}, {seconds['compile']:.1f} to compile",
         *(f"note        {note}" for note in outcome.notes),
         f"run         {outcome.run}",
         f"report      {outcome.run / 'report.html'}",

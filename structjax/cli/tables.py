@@ -46,8 +46,7 @@ class Rollout:
         enable_compile_cache()
         task = load_task(self.task)
         found = load_policy(self.policy, task)
-        seeds = task.seeds[self.seeds] if self.seeds in task.seeds else None
-        seeds = seed_range(self.seeds) if seeds is None else seeds
+        seeds = task.seeds.get(self.seeds) or seed_range(self.seeds)
         progress(f"{len(seeds)} episodes of at most {task.horizon} steps")
         key = jax.random.key(self.key)
         trajectory = collect(

@@ -159,7 +159,8 @@ def _episodes(run: Path, manifest: dict[str, Any], task: Task) -> str:
     seeds = manifest["evaluation"]["seeds"]
     data = json.dumps(episode_data(table.frame, task, seeds)).replace("</", "<\\/")
     return (
-        "<h2>Driven episodes (test seeds, mean actions)</h2><div class=player id=player>"
+        "<h2>Driven episodes (test seeds, mean actions)</h2>"
+        "<div class=player id=player>"
         "<div class=controls><select></select><button>play</button>"
         "<input type=range min=0 value=0><span class=clock></span></div>"
         "<div><canvas class=view></canvas></div><div class=series></div>"

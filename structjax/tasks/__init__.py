@@ -1,0 +1,1 @@
+"""Tasks: environments with a named schema, a description and seeds."""

@@ -36,3 +36,8 @@ def make_task(name: str, **options: Any) -> Task:
                 hint="its options: " + (", ".join(known) or "none"),
             )
     return factory(**options)
+
+
+def task_names() -> tuple[str, ...]:
+    """The names `make_task` accepts."""
+    return tuple(TASKS)

@@ -21,6 +21,7 @@ from structjax.tasks.car_racing.environment import (
 )
 from structjax.tasks.car_racing.observation import ObsConfig
 from structjax.tasks.car_racing.schema import car_racing_schema
+from structjax.tasks.car_racing.track import make_track
 
 HORIZON = 1000
 SEEDS: Mapping[str, range] = {
@@ -113,6 +114,7 @@ def car_racing(
         info=INFO,
         environment=environment,
         simulators=_simulators(observation, lap_rule),
+        scene=_scene,
     )
 
 
@@ -132,3 +134,13 @@ def _gymnasium(
 
     result = evaluate_original(act, seeds)
     return result.returns, result.steps
+
+
+def _scene(seed: int) -> dict[str, Any]:
+    """The road of a seed, for drawing: its centre line and width in metres."""
+    track = make_track(seed)
+    return {
+        "x": np.round(track.x, 2).tolist(),
+        "y": np.round(track.y, 2).tolist(),
+        "width": 2 * c.ROAD_HALF_WIDTH,
+    }
