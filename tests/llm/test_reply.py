@@ -61,6 +61,7 @@ REFUSED = {
         "TRUNCATED",
     ),
     "stray fence before": (f"```\n{fenced(PROGRAM)}", "TRUNCATED"),
+    "nested in a fence": (f"```markdown\n{fenced(PROGRAM)}```", "TRUNCATED"),
     "unclosed fence": (f"```python\n{PROGRAM}", "TRUNCATED"),
     "closed on the last line of code": (f"```python\n{PROGRAM[:-1]}```", "TRUNCATED"),
     "second block unclosed": (f"{fenced(PROGRAM)}```python\n{OTHER}", "TRUNCATED"),
