@@ -27,7 +27,7 @@ PENDULUM_SCHEMA = Schema(
     ),
     actions=(
         ActionField(
-            "torque", "torque at the pivot; positive turns the angle upwards in value",
+            "torque", "torque at the pivot; a positive torque raises the angle",
             unit="N m", low=-2.0, high=2.0, mirror=-1,
         ),
     ),
