@@ -38,7 +38,9 @@ LINEAR_SLOP: Final = 0.005
 MAX_MOTOR_IMPULSE: Final = 180 * 900 * SIZE**2 * TIME_STEP
 
 NODES: Final = 416  # padded length of a track; the longest of 4,096 has 393 nodes
-BACK: Final = 4  # tiles behind the nearest node that a wheel may touch
+# Eight tiles in all and sixteen rows: powers of two vectorise, 1.8 times the steps/s of
+# nine tiles. No contact further than -2 ... +3 was seen in 66,000 of the original.
+BACK: Final = 3  # tiles behind the nearest node that a wheel may touch
 AHEAD: Final = 4  # tiles ahead of it
 LOOK_AHEAD: Final = 12  # tiles in the observation
 WINDOW: Final = BACK + 1 + LOOK_AHEAD  # rows of the node table used in one step
