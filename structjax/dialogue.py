@@ -9,18 +9,10 @@ from structjax.errors import StructjaxError
 from structjax.ledger import Ledger
 from structjax.llm.model import LanguageModel, Message, Reply, Request
 from structjax.llm.prompts import fill
+from structjax.llm.reply import complete_text
 from structjax.prompting import repair_prompt
 
 T = TypeVar("T")
-
-STATUS_PROBLEMS = {
-    "truncated": "the reply was cut off at the token limit; write a shorter one",
-    "refused": "the reply was a refusal; answer the technical question",
-    "filtered": "the reply was withheld by a content filter; rephrase it",
-    "empty": "the reply was empty",
-    "error": "the reply was lost to a server error",
-}
-
 
 class Outcomes(Protocol):
     """Where the outcome of each reply is recorded (a transcript)."""
@@ -99,7 +91,7 @@ class Dialogue:
                 here = stem if repair == 0 else f"{stem}/repair{repair}"
                 reply = self._call(Request(here, chat, self.max_output_tokens))
                 try:
-                    result = use(self._text(reply))
+                    result = use(complete_text(reply))
                 except StructjaxError as error:
                     problems = str(error)
                     self._note(here, "malformed", problems)
@@ -117,11 +109,6 @@ class Dialogue:
             hint="the best round so far stands; resume with --resume, or try another "
             "model",
         )
-
-    def _text(self, reply: Reply) -> str:
-        if reply.status != "ok":
-            raise StructjaxError(STATUS_PROBLEMS[reply.status], kind="reply")
-        return reply.text
 
     def _note(self, slot: str, outcome: str, detail: str) -> None:
         """Outcomes of a resumed run are on record already."""

@@ -48,9 +48,7 @@ class Ledger:
 
     def copy(self) -> "Ledger":
         """An independent copy."""
-        return replace(
-            self, resets=dict(self.resets), env_steps=dict(self.env_steps)
-        )
+        return replace(self, resets=dict(self.resets), env_steps=dict(self.env_steps))
 
     def since(self, before: "Ledger") -> dict[str, Any]:
         """What was booked after `before`, as `add` takes it."""

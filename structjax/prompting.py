@@ -10,6 +10,7 @@ from typing import Literal
 from structjax.diagnostics.finding import Finding
 from structjax.gate import GateResult
 from structjax.language.reference import language_page
+from structjax.language.structure import Structure
 from structjax.llm.prompts import fill
 from structjax.schema import ActionField, Field, Schema
 from structjax.tasks.base import Task
@@ -36,9 +37,11 @@ def number(value: float) -> str:
 
 
 def _size(field: Field) -> str:
+    """`[4: front_left, ...]`; elements that are only numbered go without names."""
     if field.size is None:
         return ""
-    names = f": {', '.join(field.elements)}" if field.elements else ""
+    named = field.elements and not any(c.isdigit() for c in field.elements[0])
+    names = f": {', '.join(field.elements or ())}" if named else ""
     return f"[{field.size}{names}]"
 
 
@@ -65,6 +68,48 @@ def _action_line(action: ActionField) -> str:
 def action_lines(schema: Schema) -> str:
     """One line per action: name, range or choices, meaning."""
     return "\n".join(map(_action_line, schema.actions))
+
+
+def _columns_of(name: str, size: int | None) -> str:
+    return f"`{name}`" if size is None else f"`{name}_0` ... `{name}_{size - 1}`"
+
+
+def table_columns(task: Task, structure: Structure) -> str:
+    """The columns of a rollout table; what is documented above is only named."""
+    schema = task.schema
+    observations = ", ".join(
+        _columns_of(f"obs_{field.name.replace('.', '_')}", field.size)
+        for field in schema.observations
+    )
+    latents = ", ".join(
+        _columns_of(f"latent_{v.name}", v.size) for v in structure.latents if v.logged
+    )
+    weights = ", ".join(f"`weight_{p.name}`" for p in structure.parameters)
+    lines = [
+        "`episode`, `step`: numbers of the episode and of the step within it, from 0",
+        f"{observations}: the observation fields",
+        f"{latents}: the latents, truth values as 0 and 1",
+        f"{weights}: the weights, constant",
+        *map(_action_columns, schema.actions),
+        "`log_prob`: of the action taken; `reward`: of this step",
+        "`terminated`, `truncated`: whether the episode ended here, by the rules of the "
+        "task or by the step limit",
+        "`next_obs_...`: the observation fields one step later",
+        *(f"`info_{name}`: {meaning}" for name, meaning in (task.info or {}).items()),
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _action_columns(action: ActionField) -> str:
+    name = f"action_{action.name}"
+    if action.choices is not None:
+        logits = ", ".join(f"`{name}_logit_{choice}`" for choice in action.choices)
+        return f"`{name}`: the choice taken; {logits}: the logits"
+    return (
+        f"`{name}_mean`, `{name}_std`: of the policy's distribution; "
+        f"`{name}_sampled`: the action taken, unclipped; `{name}`: clipped, as the "
+        "environment got it"
+    )
 
 
 def _task_values(task: Task) -> dict[str, str]:

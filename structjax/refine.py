@@ -55,7 +55,7 @@ Feedback = Literal["analysis", "table", "none", "reward"]
 class RefinementConfig:
     """Options of a refinement run; everything that changes its result."""
 
-    rounds: int = 3
+    rounds: int = 4
     """Revisions after the first program."""
     fit: FitMode = "none"
     """How weights are set: the written values, or a fit to a demonstration."""

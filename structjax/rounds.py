@@ -22,10 +22,10 @@ from structjax.language.parse import Program
 from structjax.language.render import render
 from structjax.ledger import Ledger
 from structjax.policy import StructuredPolicy, initial_values, variables_from, weights
-from structjax.prompting import FitMode, number
+from structjax.prompting import FitMode, number, table_columns
 from structjax.rollout import Trajectory, collect, play_stacked
 from structjax.runs import RunDirectory, write_atomic, write_json
-from structjax.table import RolloutTable, build_table, column_list, save_table
+from structjax.table import RolloutTable, build_table, save_table
 from structjax.tasks.base import Task
 
 
@@ -87,7 +87,8 @@ def fit_candidate(
     def compute() -> dict[str, Any]:
         write_atomic(run.path / "structures" / f"r{index}.py", program.source)
         values, report = fit_program(
-            program, task, fit, demonstration, config, seed, run.ledger)
+            program, task, fit, demonstration, config, seed, run.ledger
+        )
         np.savez(
             run.path / "params" / f"r{index}.npz", **{k: v for k, v in values.items()}
         )
@@ -232,7 +233,7 @@ def diagnose_candidate(run: RunDirectory, candidate: Candidate) -> dict[str, Any
             structure=candidate.program.structure,
         )
         return {
-            "columns": column_list(table),
+            "columns": table_columns(task, candidate.program.structure),
             "episodes": len(task.seeds["debug"]),
             "invariants": summary(results),
             "returns": trajectory.reward.sum(0),

@@ -85,11 +85,11 @@ def test_five_regenerations_later_it_gives_up_cleanly():
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        ("truncated", "cut off at the token limit"),
-        ("refused", "refusal"),
+        ("truncated", "cut at the output limit"),
+        ("refused", "you declined"),
         ("filtered", "content filter"),
         ("empty", "empty"),
-        ("error", "server error"),
+        ("error", "empty"),
     ],
 )
 def test_an_incomplete_reply_is_never_used(status, words):

@@ -83,9 +83,10 @@ def test_stacked_parameters_are_played_on_the_same_episodes(task, pushing):
     )
     ledger = Ledger()
     returns = play_stacked(policy, stacked, task, [1004, 1006], ledger=ledger)
-    # Gain 2 brings the point to 0 in one step: return 0.
+    # Gain 2 brings the point from 0.4 to 0 in one step; from 0.6 the push is clipped
+    # at 1, so that 0.1 is left after the first step.
     np.testing.assert_allclose(
-        returns, [[-31 / 32 * 0.4, -31 / 32 * 0.6], [0, 0]], atol=1e-5
+        returns, [[-31 / 32 * 0.4, -31 / 32 * 0.6], [0, -0.1]], atol=1e-5
     )
     assert ledger.resets["selection"] == 4
 

@@ -48,8 +48,14 @@ class Refine:
     """For --model openai: name of the model."""
     base_url: str | None = None
     """For --model openai: URL of an OpenAI-compatible server."""
+    api: Literal["responses", "chat"] | None = None
+    """For --model openai: which API (default: responses at OpenAI, chat elsewhere)."""
+    reasoning_effort: str | None = None
+    """For --model openai: e.g. high; servers that do not know it refuse it."""
     answered_by: str = "unknown"
     """For --model manual: who or what answers; goes into the transcript's header."""
+    manual: Path | None = None
+    """For --model manual: directory of prompt and reply files (default: in the run)."""
     wait: bool = True
     """For --model manual: wait for reply files; --no-wait exits with status 75."""
     sandbox: Literal["strict", "container", "off"] = "strict"
@@ -117,7 +123,7 @@ class Refine:
             )
         if self.model == "manual":
             return ManualModel(
-                directory / "manual", wait=self.wait, answered_by=self.answered_by
+                self.manual or directory / "manual", wait=self.wait, answered_by=self.answered_by
             )
         if self.model == "scripted":
             if self.script is None:
@@ -129,7 +135,12 @@ class Refine:
             return ScriptedModel(read_json(self.script))
         from structjax.llm.openai import OpenAIModel
 
-        return OpenAIModel(self.llm, base_url=self.base_url)
+        return OpenAIModel(
+            model=self.llm,
+            api=self.api,
+            base_url=self.base_url,
+            reasoning_effort=self.reasoning_effort,
+        )
 
 
 def summary(outcome: Outcome, seconds: dict[str, float]) -> str:
