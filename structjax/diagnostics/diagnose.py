@@ -19,7 +19,9 @@ def diagnose(
     Args:
       code: Python text with functions `check_...(df)` or `test_...(df)`.
       table_path: the rollout table, a Parquet file.
-      level, wall, memory_mb: as for `Sandbox`.
+      level: as for `Sandbox`.
+      wall: seconds for each function.
+      memory_mb: MiB for each function.
 
     Returns:
       `{"findings": [{"name", "status", "text", "seconds"}], "sandbox": {...}}`.

@@ -39,23 +39,6 @@ class Finding:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class Diagnostic:
-    """A generated check: the source of one function over the rollout table.
-
-    Attributes:
-      name: the function's name.
-      code: the program text that defines it.
-      origin_round: the round in which the model wrote it.
-      docstring: its hypothesis in words, possibly empty.
-    """
-
-    name: str
-    code: str
-    origin_round: int
-    docstring: str = ""
-
-
 def clean_text(text: str) -> str:
     """Removes terminal escapes, control and invisible characters, and addresses.
 

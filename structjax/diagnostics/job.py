@@ -21,7 +21,7 @@ from structjax.diagnostics import precheck
 FILE = "<diagnostic>"
 MODULE = "module"
 EXIT_OK, EXIT_EXCEPTION, EXIT_MEMORY = 0, 10, 11
-_MAX_MESSAGE = 2000
+_MAX_MESSAGE, _MAX_LINE = 2000, 160
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _compile(job: Job, announce: Callable[[bytes], None]) -> types.CodeType | No
 def _syntax_message(error: SyntaxError | ValueError) -> str:
     if not isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error}"
-    line = (error.text or "").rstrip("\n")
+    line = (error.text or "").rstrip("\n")[:_MAX_LINE]
     return f"line {error.lineno}: {type(error).__name__}: {error.msg}\n    {line}"
 
 
@@ -142,7 +142,7 @@ def _describe(error: BaseException, code: str) -> str:
         if frame.filename == FILE and frame.lineno is not None:
             text.append(f"line {frame.lineno}, in {frame.name}")
             if frame.lineno <= len(lines):
-                text.append(f"    {lines[frame.lineno - 1].strip()}")
+                text.append(f"    {lines[frame.lineno - 1].strip()[:_MAX_LINE]}")
     if len(text) > 20:  # a recursion
         text = [*text[:10], "...", *text[-10:]]
     last = "".join(traceback.format_exception_only(error)).strip()

@@ -7,14 +7,16 @@ library only: runs inside the sandbox, because parsing can exhaust the interpret
 import ast
 from collections.abc import Iterator
 
-IMPORTS = frozenset(
-    "__future__ collections dataclasses functools itertools json math numpy pandas re "
-    "scipy sklearn statistics statsmodels typing warnings".split()
-)
-_REFUSED_NAMES = frozenset(
-    "__import__ breakpoint compile delattr eval exec exit globals input locals open "
-    "quit setattr".split()
-)
+_MODULES = """
+__future__ collections dataclasses functools itertools json math numpy pandas re scipy
+sklearn statistics statsmodels typing warnings
+"""
+_REFUSED = """
+__import__ breakpoint compile delattr eval exec exit globals input locals open quit
+setattr
+"""
+IMPORTS = frozenset(_MODULES.split())
+_REFUSED_NAMES = frozenset(_REFUSED.split())
 _DUNDERS = frozenset({"__name__", "__doc__"})
 _ACCEPTED = ", ".join(sorted(IMPORTS - {"__future__"}))
 

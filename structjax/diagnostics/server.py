@@ -89,9 +89,12 @@ class Server:
             return {**facts, "setup": str(error), "probes": probes.verdicts("")}
         return {**facts, "probes": probes.verdicts(ending.output.text())}
 
-    def _load(self, path: str) -> Iterator[dict[str, Any]]:
+    def _load(self, path: str | None) -> Iterator[dict[str, Any]]:
         import pandas as pd
 
+        self._table = None
+        if path is None:
+            return
         try:
             self._table = pd.read_parquet(path, use_threads=False, memory_map=False)
         except Exception as error:  # whatever a damaged file makes the reader raise
@@ -149,7 +152,7 @@ class Server:
     def _child(self, job: Job, server: int, output: int, control: int) -> None:
         """Never returns. Until `announce` has run, only our own code runs here."""
         try:
-            null = os.open(os.devnull, os.O_RDWR)
+            null = os.open(os.devnull, os.O_RDONLY)
             for source, target in ((null, 0), (output, 1), (output, 2)):
                 os.dup2(source, target)
             os.dup2(control, 3)

@@ -140,7 +140,7 @@ class Watch:
     def _reap(self) -> bool:
         if self._code is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
-            if pid:
+            if pid and not os.WIFSTOPPED(status):  # one that asks to be traced stops
                 self._code = os.waitstatus_to_exitcode(status)
         return self._code is not None
 
@@ -151,4 +151,5 @@ class Watch:
             # Before its setsid the child leads no group.
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
-            self._code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+            while not self._reap():
+                time.sleep(0.0005)
