@@ -1,0 +1,68 @@
+"""The page docs/your_own_task.md, followed to the letter."""
+
+import json
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from structjax.cli.main import main
+
+PAGE = (Path(__file__).parents[2] / "docs" / "your_own_task.md").read_text()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the page's files, as the working directory."""
+    files = re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)```", PAGE, re.DOTALL)
+    assert [name for name, _ in files] == ["my_task.py", "my_program.py", "record.py"]
+    for name, text in files:
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STRUCTJAX_CACHE", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("my_task", None)
+
+
+def _commands(name):
+    return re.findall(rf"^structjax ({name} .*)$", PAGE, re.MULTILINE)
+
+
+def _run(command, capsys):
+    """The JSON line of a command of the page."""
+    with pytest.raises(SystemExit) as caught:
+        main([*command.split(), "--json"])
+    assert caught.value.code == 0
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_the_page_can_be_followed(folder, capsys):
+    assert _run(_commands("check")[0], capsys)["ok"]
+    written, fitted = _commands("evaluate")
+    result = _run(written, capsys)
+    assert result["seeds"] == list(range(1000, 1010))
+    # The goal gives 100, and a hundred steps of full force would cost 10.
+    printed = re.search(r"a return of about (\d+)", PAGE)
+    assert printed is not None
+    assert result["mean"] == pytest.approx(float(printed.group(1)), abs=1)
+    runpy.run_path("record.py")
+    values = _run(_commands("fit")[0], capsys)["values"]
+    # The demonstration is the program's own, with noise of 0.1 in the force. Where the
+    # engine runs at full force half of the noise is clipped away, 0.04 on average, so
+    # the effort comes out a little low and the std below 0.1.
+    assert values["effort"] == pytest.approx(40, rel=0.15)
+    assert 0.07 < values["std_force"] < 0.11
+    assert _run(fitted, capsys)["mean"] > 90
+
+
+def test_refine_writes_its_first_prompt(folder, capsys):
+    command = [*_commands("refine")[0].split(), "--no-wait"]
+    with pytest.raises(SystemExit) as caught:
+        main(command)
+    assert caught.value.code == 75, "no reply yet"
+    prompt = next((folder / "runs/valley/manual").glob("*.prompt.md")).read_text()
+    assert "the valley's floor is at -0.52" in prompt
+    assert "001_generate.reply.md" in capsys.readouterr().err
