@@ -150,8 +150,15 @@ def nll(
       observations: `[N, O]`.
       actions: `[N, A]` unclipped actions, or `[N]` choices.
     """
+    return jnp.mean(step_nll(policy, variables, observations, actions))
+
+
+def step_nll(
+    policy: Any, variables: Variables, observations: jax.Array, actions: jax.Array
+) -> jax.Array:
+    """Negative log-likelihood of every step, `[N]`; arguments as in `nll`."""
     distribution, _ = jax.vmap(policy.apply, in_axes=(None, 0))(variables, observations)
-    return -jnp.mean(distribution.log_prob(actions))
+    return -distribution.log_prob(actions)
 
 
 def squared_distance(
@@ -182,8 +189,8 @@ class FitResult(NamedTuple):
     """One fit. U updates; objectives are NLL + anchoring penalty.
 
     Attributes:
-      variables: the kept parameters: least objective on the held-out steps, or the last
-        ones when nothing is held out.
+      variables: the kept parameters: those of the least objective seen on the held-out
+        steps if that is clearly less than the last ones', otherwise the last ones.
       objective: what the fit is judged by: on the held-out steps, else on the training
         steps.
       train_nll, validation_nll: of the kept parameters; NaN without held-out steps.
@@ -266,13 +273,19 @@ def fit(
         update, (start, optimiser.init(start), looked), xs
     )
     if held_out:
-        variables = looked.variables
+        held = data.held_observations, data.held_actions
+        variables = _clearly_better(
+            looked.variables,
+            variables,
+            lambda v: step_nll(policy, v, *held) + penalty(v),
+        )
     train_nll = nll(policy, variables, data.observations, data.actions)
+    held_nll = validate(variables) if held_out else value
     return FitResult(
         variables=variables,
-        objective=looked.objective if held_out else train_nll + penalty(variables),
+        objective=(held_nll if held_out else train_nll) + penalty(variables),
         train_nll=train_nll,
-        validation_nll=validate(variables) if held_out else value,
+        validation_nll=held_nll,
         train_curve=curves[0],
         validation_curve=curves[1],
         gradient_norm=curves[2],
@@ -298,6 +311,21 @@ def _look(
         lambda new, old: jnp.where(better, new, old), variables, looked.variables
     )
     return _Looked(kept, jnp.where(better, objective, looked.objective), value)
+
+
+def _clearly_better(
+    best: Variables, last: Variables, objective: Callable[[Variables], jax.Array]
+) -> Variables:
+    """The best parameters if they beat the last by two standard errors, else the last.
+
+    The best of many looks at few held-out steps is partly luck: without this rule a fit
+    of a short demonstration can end at a moment on its way. `objective` gives `[M]`
+    values, compared step by step.
+    """
+    gain = objective(last) - objective(best)
+    error = jnp.std(gain) / math.sqrt(gain.shape[0])
+    ahead = (jnp.mean(gain) > 2 * error) | ~jnp.isfinite(jnp.mean(gain))
+    return jax.tree.map(lambda b, e: jnp.where(ahead, b, e), best, last)
 
 
 def _keep(variables: Variables, looked: _Looked) -> _Looked:

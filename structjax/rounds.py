@@ -14,7 +14,7 @@ import numpy as np
 
 from structjax.demonstration import Demonstration
 from structjax.diagnostics.invariants import run_invariants, summary
-from structjax.evaluate import evaluate
+from structjax.evaluation import evaluate
 from structjax.fit_report import FitReport
 from structjax.imitation import AnchoredFit, ImitationConfig, fit_anchored, fit_best
 from structjax.language.hashing import interface_hash, semantic_hash
@@ -58,10 +58,16 @@ class Candidate:
 
     @property
     def text(self) -> str:
-        """The program as text, with fitted values in place."""
+        """The program as text; fitted values in place, to four significant digits."""
         if not self.fit:
             return self.program.source.strip()
-        return render(self.program.structure, self.program.docs, self.values)
+        return fitted_text(self.program, self.values)
+
+
+def fitted_text(program: Program, values: Mapping[str, float]) -> str:
+    """The program with values in place of the written ones, for reading."""
+    short = {name: float(number(value)) for name, value in values.items()}
+    return render(program.structure, program.docs, short)
 
 
 def same_program(first: Program, second: Program) -> bool:

@@ -11,14 +11,14 @@ import jax
 from structjax.analysis import Analyst
 from structjax.demonstration import Demonstration
 from structjax.dialogue import Budget, Dialogue
-from structjax.evaluate import evaluate
+from structjax.evaluation import evaluate
 from structjax.ledger import Ledger
 from structjax.llm.model import LanguageModel
 from structjax.llm.recorded import RecordedModel
 from structjax.llm.replay import ReplayModel
 from structjax.llm.transcript import Transcript
 from structjax.provenance import device
-from structjax.refine import Loop, RefinementConfig, Round, evaluate_rounds
+from structjax.refinement import Loop, RefinementConfig, Round, evaluate_rounds
 from structjax.report import write_report
 from structjax.rollout import collect
 from structjax.rounds import candidate_table

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from structjax.llm.recorded import RecordedModel
 from structjax.llm.scripted import ScriptedModel
-from structjax.refine import RefinementConfig
+from structjax.refinement import RefinementConfig
 from structjax.runs import RunDirectory, jsonable
 from structjax.session import refine
 from tests.test_refine import REPLIES

@@ -14,7 +14,7 @@ from structjax.errors import StructjaxError
 from structjax.llm.model import Reply
 from structjax.llm.replay import ReplayModel
 from structjax.llm.scripted import ScriptedModel
-from structjax.refine import RefinementConfig
+from structjax.refinement import RefinementConfig
 from structjax.runs import read_json
 from structjax.session import refine
 

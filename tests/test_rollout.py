@@ -7,7 +7,7 @@ import pytest
 from toy import HORIZON, PROGRAM, SCHEMA, toy_task
 
 from structjax.errors import StructjaxError
-from structjax.evaluate import evaluate
+from structjax.evaluation import evaluate
 from structjax.language.parse import parse
 from structjax.ledger import Ledger
 from structjax.policy import StructuredPolicy, initial_values, variables_from

@@ -185,7 +185,7 @@ class Evaluate:
         """Evaluates and prints."""
         import jax
 
-        from structjax.evaluate import evaluate
+        from structjax.evaluation import evaluate
         from structjax.policy_file import load_policy
         from structjax.tasks.loading import load_task
 

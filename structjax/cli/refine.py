@@ -15,7 +15,7 @@ from structjax.llm.manual import ManualModel
 from structjax.llm.model import LanguageModel
 from structjax.llm.replay import ReplayModel
 from structjax.llm.scripted import ScriptedModel
-from structjax.refine import RefinementConfig
+from structjax.refinement import RefinementConfig
 from structjax.runs import default_directory, read_json
 from structjax.session import Outcome
 from structjax.transcripts import find_transcript

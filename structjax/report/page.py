@@ -9,10 +9,10 @@ from typing import Any
 
 from structjax.errors import StructjaxError
 from structjax.language.parse import Program, parse
-from structjax.language.render import render
 from structjax.report.charts import rounds_chart
 from structjax.report.episodes import episode_data
 from structjax.report.graph import graph_svg
+from structjax.rounds import fitted_text
 from structjax.runs import read_json, write_atomic
 from structjax.table import load_table
 from structjax.tasks.base import Task
@@ -145,7 +145,7 @@ def _best(
     run: Path, manifest: dict[str, Any], best: tuple[Program, dict[str, float]]
 ) -> str:
     program, values = best
-    text = render(program.structure, program.docs, values)
+    text = fitted_text(program, values)
     svg = graph_svg(program.structure, program.docs, values)
     written = "" if manifest["config"].get("fit") == "none" else " with fitted weights"
     return (

@@ -107,21 +107,22 @@ OWN_INERTIA: Final = HULL.inertia + 4 * WHEEL.inertia
 ORBIT_INERTIA: Final = CAR.inertia - OWN_INERTIA
 
 
-def _position_correction() -> float:
-    """K: the solver turns the hull back by K (h w)^3 and the wheels' joints forward.
-
-    In a step a wheel centre moves along its tangent and ends at the polar angle
-    atan(h w), short of h w by (h w)^3 / 3; the position solver shares this gap between
-    hull and wheels by their effective masses.
-    """
-    total = 0.0
-    for x, y in zip(WHEEL_X, WHEEL_Y, strict=True):
-        square = (x - HULL.x) ** 2 + (y - HULL.y) ** 2
-        share = 1 / HULL.mass + 1 / WHEEL.mass + square / HULL.inertia
-        total += square / HULL.inertia / (3 * share)
-    return total
+def _hull_share() -> tuple[float, ...]:
+    """Turn of the hull, rad, per moment (m^2) of the gap of each wheel's joint."""
+    shared = HULL.inertia * (1 / HULL.mass + 1 / WHEEL.mass)
+    return tuple(
+        1 / (shared + (x - HULL.x) ** 2 + (y - HULL.y) ** 2)
+        for x, y in zip(WHEEL_X, WHEEL_Y, strict=True)
+    )
 
 
-POSITION_CORRECTION: Final = _position_correction()
+HULL_SHARE: Final = _hull_share()
+# In a step a wheel centre moves along its tangent and ends at the polar angle atan(h w),
+# short of h w by (h w)^3 / 3. The position solver closes this gap by their effective
+# masses: it turns the hull back by POSITION_CORRECTION (h w)^3.
+POSITION_CORRECTION: Final = sum(
+    share * ((x - HULL.x) ** 2 + (y - HULL.y) ** 2) / 3
+    for share, x, y in zip(HULL_SHARE, WHEEL_X, WHEEL_Y, strict=True)
+)
 # Impulse that a joint motor winds up per solver step and rad/s against its limit.
 WINDUP_RATE: Final = SOLVER_ITERATIONS / (1 / HULL.inertia + 1 / WHEEL.inertia)

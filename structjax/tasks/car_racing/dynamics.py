@@ -38,7 +38,10 @@ class Car(NamedTuple):
     Attributes:
       x, y: `[]` common centre of mass of hull and wheels.
       heading: `[]` of the hull.
-      velocity_x, velocity_y: `[]` of the common centre of mass.
+      hull_vx, hull_vy: `[]` velocity of the hull's centre of mass.
+      wheel_vx, wheel_vy: `[4]` velocity of the wheels' centres. They are kept because
+        Box2D solves velocities at the pose before a step and does not project them to
+        the pose after it; the lag matters (336 points of return without it).
       yaw_rate: `[]`.
       joint: `[4]` angle of each wheel against the hull, positive to the left.
       joint_rate: `[4]` rate that the last step's joint motors imposed.
@@ -50,8 +53,10 @@ class Car(NamedTuple):
     x: jax.Array
     y: jax.Array
     heading: jax.Array
-    velocity_x: jax.Array
-    velocity_y: jax.Array
+    hull_vx: jax.Array
+    hull_vy: jax.Array
+    wheel_vx: jax.Array
+    wheel_vy: jax.Array
     yaw_rate: jax.Array
     joint: jax.Array
     joint_rate: jax.Array
@@ -76,33 +81,25 @@ def rotation(angle: jax.Array) -> Rotation:
     return Rotation(jnp.cos(angle), jnp.sin(angle))
 
 
-def solved_turn(yaw_rate: jax.Array) -> jax.Array:
-    """How far the solver turns the hull in one step at `yaw_rate`, rad."""
-    turn = c.TIME_STEP * yaw_rate
-    return turn - c.POSITION_CORRECTION * turn**3
-
-
-def point_velocity(car: Car, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """World velocity of points of the car, given in the hull's frame from its origin.
-
-    Velocities lag by a step: Box2D does not project them to the pose that its position
-    solver has reached, so the lever arm is that of the pose before the last step.
-    """
-    before = rotation(car.heading - solved_turn(car.yaw_rate))
-    arm_x, arm_y = before.apply(x, y - c.CAR.y)
-    return car.velocity_x - car.yaw_rate * arm_y, car.velocity_y + car.yaw_rate * arm_x
+def car_at_rest(
+    x: jax.Array, y: jax.Array, heading: jax.Array, joint: jax.Array
+) -> Car:
+    """A car that stands still; `joint` is the angle of all four wheels."""
+    zero, four = jnp.zeros(()), jnp.zeros(4)
+    return Car(
+        *(x, y, heading, zero, zero, four, four, zero),
+        joint=jnp.broadcast_to(joint, (4,)),
+        joint_rate=four,
+        windup=jnp.zeros(2),
+        spin=four,
+        gas=zero,
+    )
 
 
 def hull_origin(car: Car) -> tuple[jax.Array, jax.Array]:
     """Position of the hull's origin, the point that the observation refers to, m."""
     turn = rotation(car.heading)
     return car.x + turn.sin * c.CAR.y, car.y - turn.cos * c.CAR.y
-
-
-def speed(car: Car) -> jax.Array:
-    """Speed of the hull's centre of mass, m/s."""
-    x, y = point_velocity(car, jnp.zeros(()), jnp.asarray(c.HULL.y))
-    return jnp.sqrt(x * x + y * y)
 
 
 def wheel_centres(car: Car) -> tuple[jax.Array, jax.Array]:
@@ -170,9 +167,8 @@ def _tyres(
     Slip friction: proportional to the slip velocity up to the limit of the ground.
     """
     wheel = rotation(car.heading + car.joint)
-    x, y = point_velocity(car, jnp.array(c.WHEEL_X), jnp.array(c.WHEEL_Y))
-    sideways = wheel.cos * x + wheel.sin * y
-    forwards = wheel.cos * y - wheel.sin * x
+    sideways = wheel.cos * car.wheel_vx + wheel.sin * car.wheel_vy
+    forwards = wheel.cos * car.wheel_vy - wheel.sin * car.wheel_vx
     along = grip.stiffness * (spin * c.WHEEL_RADIUS - forwards)
     across = -grip.stiffness * sideways
     size = jnp.sqrt(along * along + across * across)
@@ -188,47 +184,87 @@ def _integrate(
 ) -> Car:
     """The rigid body under the tyre forces `[4]`, `[4]`, with prescribed joint rates.
 
-    Angular momentum: the wheels' orbital part is about the pose before the last step
-    (see `point_velocity`), and turning wheels push the hull the other way.
+    Linear and angular momentum decide: of the velocities that hull and wheels have, at
+    the pose that they have now; turning wheels push the hull the other way.
     """
-    arm_x, arm_y = rotation(car.heading).apply(*_wheel_arms())
-    torque = jnp.sum(arm_x * force_y - arm_y * force_x)
-    turn = c.TIME_STEP * car.yaw_rate
-    momentum = car.yaw_rate * (c.OWN_INERTIA + c.ORBIT_INERTIA * jnp.cos(turn))
+    turn = rotation(car.heading)
+    arm_x, arm_y = turn.apply(*_wheel_arms())
+    hull_arm = c.HULL.y - c.CAR.y
+    mean_x, mean_y = _common_velocity(car)
+    loose_x, loose_y = car.wheel_vx - car.hull_vx, car.wheel_vy - car.hull_vy
+    orbit = c.WHEEL.mass * jnp.sum(arm_x * loose_y - arm_y * loose_x)
     wheels = c.WHEEL.inertia * jnp.sum(car.joint_rate - joint_rate)
-    yaw_rate = (momentum + wheels + c.TIME_STEP * torque) / c.CAR.inertia
+    torque = jnp.sum(arm_x * force_y - arm_y * force_x)
+    momentum = c.OWN_INERTIA * car.yaw_rate + orbit + wheels + c.TIME_STEP * torque
+    yaw_rate = momentum / c.CAR.inertia
+    mean_x = mean_x + c.TIME_STEP / c.CAR.mass * jnp.sum(force_x)
+    mean_y = mean_y + c.TIME_STEP / c.CAR.mass * jnp.sum(force_y)
 
-    velocity_x = car.velocity_x + c.TIME_STEP / c.CAR.mass * jnp.sum(force_x)
-    velocity_y = car.velocity_y + c.TIME_STEP / c.CAR.mass * jnp.sum(force_y)
-    size = jnp.sqrt(velocity_x**2 + velocity_y**2)
-    slow = jnp.minimum(1.0, c.MAX_SPEED / jnp.maximum(size, 1e-6))
-    velocity_x, velocity_y = velocity_x * slow, velocity_y * slow
-    joint, recoil = _limit(car, joint_rate, yaw_rate)
-    return car._replace(
-        x=car.x + c.TIME_STEP * velocity_x,
-        y=car.y + c.TIME_STEP * velocity_y,
-        heading=car.heading + solved_turn(yaw_rate) - recoil,
-        velocity_x=velocity_x,
-        velocity_y=velocity_y,
-        yaw_rate=yaw_rate,
+    hull_x, hull_y = -yaw_rate * turn.cos * hull_arm, -yaw_rate * turn.sin * hull_arm
+    wheel_x, wheel_y = -yaw_rate * arm_y, yaw_rate * arm_x
+    moved = car._replace(yaw_rate=yaw_rate, joint_rate=joint_rate)
+    moved = _with_speed_limit(
+        moved, mean_x + hull_x, mean_y + hull_y, mean_x + wheel_x, mean_y + wheel_y
+    )
+    # What the speed limit adds to the velocity of the wheels against the hull.
+    torn_x = moved.wheel_vx - moved.hull_vx - (wheel_x - hull_x)
+    torn_y = moved.wheel_vy - moved.hull_vy - (wheel_y - hull_y)
+    angle = c.TIME_STEP * yaw_rate
+    moment = arm_x * torn_y - arm_y * torn_x - angle * (arm_x * torn_x + arm_y * torn_y)
+    torn = c.TIME_STEP * jnp.sum(jnp.array(c.HULL_SHARE) * moment)
+    lag = c.POSITION_CORRECTION * angle**3 - torn
+
+    joint, recoil = _limit(car.joint, car.joint + c.TIME_STEP * joint_rate + lag)
+    step_x, step_y = _common_velocity(moved)
+    return moved._replace(
+        x=car.x + c.TIME_STEP * step_x,
+        y=car.y + c.TIME_STEP * step_y,
+        heading=car.heading + angle - lag - recoil,
         joint=joint,
-        joint_rate=joint_rate,
     )
 
 
-def _limit(
-    car: Car, joint_rate: jax.Array, yaw_rate: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _common_velocity(car: Car) -> tuple[jax.Array, jax.Array]:
+    """Velocity of the common centre of mass."""
+    share = c.WHEEL.mass / c.CAR.mass
+    loose_x, loose_y = car.wheel_vx - car.hull_vx, car.wheel_vy - car.hull_vy
+    return car.hull_vx + share * jnp.sum(loose_x), car.hull_vy + share * jnp.sum(
+        loose_y
+    )
+
+
+def _with_speed_limit(
+    car: Car,
+    hull_vx: jax.Array,
+    hull_vy: jax.Array,
+    wheel_vx: jax.Array,
+    wheel_vy: jax.Array,
+) -> Car:
+    """Sets the velocities; Box2D limits the speed of each body by itself."""
+    hull, wheel = _slow_down(hull_vx, hull_vy), _slow_down(wheel_vx, wheel_vy)
+    return car._replace(
+        hull_vx=hull_vx * hull,
+        hull_vy=hull_vy * hull,
+        wheel_vx=wheel_vx * wheel,
+        wheel_vy=wheel_vy * wheel,
+    )
+
+
+def _slow_down(x: jax.Array, y: jax.Array) -> jax.Array:
+    """Factor that brings a velocity within the speed limit."""
+    size = jnp.sqrt(x * x + y * y)
+    return jnp.where(size > c.MAX_SPEED, c.MAX_SPEED / jnp.maximum(size, 1.0), 1.0)
+
+
+def _limit(before: jax.Array, after: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Joint angles `[4]` after the position solver, and the hull's recoil `[]`, rad.
 
     The solver acts on joints that began the step at their limit, and leaves the angular
     slop.
     """
-    lag = c.POSITION_CORRECTION * (c.TIME_STEP * yaw_rate) ** 3
-    free = car.joint + c.TIME_STEP * joint_rate + lag
     most = c.STEER_LIMIT + c.ANGULAR_SLOP
-    at_limit = jnp.abs(car.joint) >= c.STEER_LIMIT
-    held = jnp.where(at_limit, jnp.clip(free, -most, most), free)
+    at_limit = jnp.abs(before) >= c.STEER_LIMIT
+    held = jnp.where(at_limit, jnp.clip(after, -most, most), after)
     share = c.WHEEL.inertia / (c.WHEEL.inertia + c.HULL.inertia)
-    recoil = share * jnp.sum(held - free)
-    return jnp.where(at_limit, held, free + recoil), recoil
+    recoil = share * jnp.sum(held - after)
+    return jnp.where(at_limit, held, after + recoil), recoil

@@ -22,6 +22,7 @@ from structjax.tasks.car_racing.contact import (
 from structjax.tasks.car_racing.dynamics import (
     Car,
     Grip,
+    car_at_rest,
     hull_origin,
     rotation,
     step_car,
@@ -122,21 +123,12 @@ class CarRacing(environment.Environment[EnvState, EnvParams]):
     ) -> tuple[jax.Array, EnvState]:
         """An episode on track `index` of the bank, after Gymnasium's hidden step."""
         bank = params.bank
-        zero = jnp.zeros(())
         pose = bank.initial[index]
-        car = Car(
-            *(pose[0], pose[1], pose[2], zero, zero, zero),
-            joint=jnp.broadcast_to(bank.joint[index], (4,)),
-            joint_rate=jnp.zeros(4),
-            windup=jnp.zeros(2),
-            spin=jnp.zeros(4),
-            gas=zero,
-        )
         none = jnp.zeros((), jnp.int32)
         state = EnvState(
             time=none,
             track=jnp.asarray(index, jnp.int32),
-            car=car,
+            car=car_at_rest(pose[0], pose[1], pose[2], bank.joint[index]),
             on_road=bank.initial_road[index],
             near=none,
             touching=jnp.zeros(4, bool),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from structjax.tasks.car_racing import constants as c
 from structjax.tasks.car_racing.contact import Window
-from structjax.tasks.car_racing.dynamics import Car, hull_origin, rotation, speed
+from structjax.tasks.car_racing.dynamics import Car, hull_origin, rotation
 
 POSITION_SCALE = 0.03  # per metre
 SPEED_SCALE = 0.01  # per m/s
@@ -60,7 +60,8 @@ def observe(car: Car, window: Window, config: ObsConfig) -> jax.Array:
         steer = car.joint[0] / math.pi
     else:
         steer = wrap(car.heading) / math.pi
-    scalars = [SPEED_SCALE * speed(car), steer, config.yaw_rate_scale * car.yaw_rate]
+    speed = jnp.sqrt(car.hull_vx**2 + car.hull_vy**2)
+    scalars = [SPEED_SCALE * speed, steer, config.yaw_rate_scale * car.yaw_rate]
     return jnp.concatenate(
         [
             *(right, ahead, heading, road.border),

@@ -14,7 +14,7 @@ from structjax.dialogue import (
     system_message,
 )
 from structjax.errors import StructjaxError
-from structjax.evaluate import evaluate
+from structjax.evaluation import evaluate
 from structjax.gate import GateResult, judge
 from structjax.imitation import ImitationConfig
 from structjax.language.parse import Program, parse
