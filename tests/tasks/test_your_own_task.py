@@ -50,9 +50,8 @@ def test_the_page_can_be_followed(folder, capsys):
     assert result["mean"] == pytest.approx(float(printed.group(1)), abs=1)
     runpy.run_path("record.py")
     values = _run(_commands("fit")[0], capsys)["values"]
-    # The demonstration is the program's own, with noise of 0.1 in the force. Where the
-    # engine runs at full force half of the noise is clipped away, 0.04 on average, so
-    # the effort comes out a little low and the std below 0.1.
+    # The demonstration is the program's own, with noise of 0.1 in the force; where the
+    # engine runs at full force half of that noise is clipped away.
     assert values["effort"] == pytest.approx(40, rel=0.15)
     assert 0.07 < values["std_force"] < 0.11
     assert _run(fitted, capsys)["mean"] > 90
