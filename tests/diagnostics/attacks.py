@@ -29,7 +29,6 @@ EFFECTIVE = {
         "print(LEAK, open(f'/proc/{os.getppid()}/environ', 'rb').read())"
     ),
     "client_environ": "print(LEAK, open('/proc/CLIENT/environ', 'rb').read())",
-    "own_environ_file": "print(LEAK, open('/proc/self/environ', 'rb').read())",
     "tcp": """
 s = socket.create_connection(('127.0.0.1', TCP), timeout=1)
 s.sendall(b'leak')
@@ -143,6 +142,7 @@ print(LEAK)
 
 # These fail for other reasons on some machines; in the sandbox they fail on all.
 OTHERS = {
+    "own_environ_file": "print(LEAK, open('/proc/self/environ', 'rb').read())",
     "environ": "print([v for v in os.environ.values() if 'canary' in v])",
     "kmsg": "print(LEAK, os.read(os.open('/dev/kmsg', os.O_RDONLY), 100))",
     "one_big_file": "open('LOOT/big', 'wb').write(bytes(300_000_000)); print(LEAK)",

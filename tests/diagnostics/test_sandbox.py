@@ -14,8 +14,11 @@ import pytest
 from structjax.diagnostics import sandbox as sandbox_module
 from structjax.diagnostics.diagnose import diagnose
 from structjax.diagnostics.finding import clean_text
-from structjax.diagnostics.sandbox import Sandbox
+from structjax.diagnostics.sandbox import Sandbox, sandbox_available
 from structjax.errors import StructjaxError
+
+AVAILABLE, REASON = sandbox_available()
+pytestmark = pytest.mark.skipif(not AVAILABLE, reason=REASON)
 
 SERVER_PID = "import os\nprint(os.getppid())"
 
@@ -305,7 +308,7 @@ def test_load_changes_the_table(table: Path, tmp_path: Path) -> None:
 def test_server_and_job_end_with_the_process_that_asked(table: Path) -> None:
     client = f"""
 import os, sys
-from structjax.diagnostics.sandbox import Sandbox
+from structjax.diagnostics.sandbox import Sandbox, sandbox_available
 with Sandbox({str(table)!r}) as sandbox:
     print(sandbox.run("import os; print(os.getppid())", static_check=False)[0].text)
     sys.stdout.flush()
@@ -333,6 +336,11 @@ def _alive(pid: int) -> bool:
     except OSError:
         return False
     return state not in "ZX"
+
+
+def test_jax_is_not_in_the_process_that_forks(shared: Sandbox) -> None:
+    code = "import sys\nprint(sorted({'jax', 'pandas', 'flax'} & set(sys.modules)))"
+    assert shared.run(code, static_check=False)[0].text == "['pandas']"
 
 
 def test_sandbox_says_what_it_verified(shared: Sandbox) -> None:
