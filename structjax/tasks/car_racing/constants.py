@@ -117,9 +117,9 @@ def _hull_share() -> tuple[float, ...]:
 
 
 HULL_SHARE: Final = _hull_share()
-# In a step a wheel centre moves along its tangent and ends at the polar angle atan(h w),
-# short of h w by (h w)^3 / 3. The position solver closes this gap by their effective
-# masses: it turns the hull back by POSITION_CORRECTION (h w)^3.
+# In a step a wheel centre moves along its tangent and ends at the polar angle
+# atan(h w), short of h w by (h w)^3 / 3. The position solver closes this gap by the
+# effective masses: it turns the hull back by POSITION_CORRECTION (h w)^3.
 POSITION_CORRECTION: Final = sum(
     share * ((x - HULL.x) ** 2 + (y - HULL.y) ** 2) / 3
     for share, x, y in zip(HULL_SHARE, WHEEL_X, WHEEL_Y, strict=True)
