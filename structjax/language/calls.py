@@ -81,17 +81,16 @@ def _operator(node: ast.Call, name: str, scope: Scope, state: Lowering) -> Value
     for row in rows:
         if row.arity[0] <= len(values) <= row.arity[1]:
             return _apply(row, values, node, state)
-    if rows[-1].name in _NESTED and 2 < len(values) <= MAX_NESTED:
-        values = _truths(rows[-1], values, node, state)
-        return chain(rows[-1], values, node, state)
-    return wrong_count(node, _wanted(rows), rows[-1].spelling, state)
+    # `min` and `max` are listed element-wise first, then as a reduction.
+    if rows[0].name in _NESTED and 2 < len(values) <= MAX_NESTED:
+        values = _truths(rows[0], values, node, state)
+        return chain(rows[0], values, node, state)
+    return wrong_count(node, _wanted(rows), rows[0].spelling, state)
 
 
 def _wanted(rows: Sequence[Operator]) -> str:
-    low, high = rows[-1].arity
-    if rows[-1].name in _NESTED:
-        high = MAX_NESTED
-    low = min(low, rows[0].arity[0])
+    low = min(row.arity[0] for row in rows)
+    high = MAX_NESTED if rows[0].name in _NESTED else rows[0].arity[1]
     return str(low) if low == high else f"{low} to {high}"
 
 

@@ -206,10 +206,8 @@ def test_wrong_discrete_action(head):
 
 def test_loop_keeps_the_last_value_under_its_name():
     structure = read("a = 0\nfor i in range(3):\n    a += i * obs.tiles.x[i]").structure
-    add = [
-        Call("add", (Variable(f"_a_{i + 1}"), Call("mul", (Number(float(i)), Index(X, i)))))
-        for i in range(3)
-    ]  # fmt: skip
+    terms = [Call("mul", (Number(float(i)), Index(X, i))) for i in range(3)]
+    add = [Call("add", (Variable(f"_a_{i + 1}"), terms[i])) for i in range(3)]
     assert structure.latents == (
         Latent("_a_1", Number(0.0)),
         Latent("_a_2", add[0]),
@@ -265,16 +263,16 @@ def test_helper_is_inlined_with_its_locals_as_temporaries():
         "a = f(obs.yaw * 2) + f(w)",
         module="K = 3\ndef f(x):\n    y = x * K\n    return y + x\n",
     ).structure
-    y = [Variable("_f_y_1"), Variable("_f_y_2")]
+    results = (
+        Call("add", (Variable("_f_y_1"), Variable("_f_x_1"))),
+        Call("add", (Variable("_f_y_2"), W)),
+    )
     assert structure.latents == (
         Latent("_f_x_1", Call("mul", (YAW, Number(2.0)))),
         Latent("_f_y_1", Call("mul", (Variable("_f_x_1"), Number(3.0)))),
         Latent("_f_y_2", Call("mul", (W, Number(3.0)))),
-        Latent(
-            "a",
-            Call("add", (Call("add", (y[0], Variable("_f_x_1"))), Call("add", (y[1], W)))),
-        ),
-    )  # fmt: skip
+        Latent("a", Call("add", results)),
+    )
 
 
 def test_temporaries_avoid_names_of_the_program():

@@ -267,7 +267,7 @@ def test_fault_of_a_head(final):
 def test_own_weight_in_the_place_of_an_implied_std():
     text = "std_steer = weight(0.1)\n" + program("a = 1")
     assert problems(text) == [
-        "SHADOW line 4: the head of `steer` needs the name `std_steer` for its own "
+        "SHADOW line 5: the head of `steer` needs the name `std_steer` for its own "
         "weight; write `normal(mean, std=std_steer)`, or rename the weight "
         "`std_steer`"
     ]
