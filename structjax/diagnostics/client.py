@@ -52,7 +52,9 @@ class Client:
                 f"the sandbox for generated code needs Linux (here: {sys.platform})"
             )
         self.jobs = 0
-        self._directory = tempfile.TemporaryDirectory(prefix="structjax-sandbox-")
+        self._directory = tempfile.TemporaryDirectory(
+            prefix="structjax-sandbox-", ignore_cleanup_errors=True
+        )
         root = Path(self._directory.name)
         self.canary = root / "canary"
         self.canary.write_text("a file outside the allow-list")
@@ -60,6 +62,7 @@ class Client:
         work.mkdir(mode=0o500)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         settings = {"level": level, "readable": _readable(), "paths": _library_paths()}
+        settings["directory"] = str(root)
         launch = Path(__file__).with_name("launch.py")
         # -P -s and an environment of our own are what -I means, but for the hash seed:
         # the order of a set of strings must not differ from run to run.

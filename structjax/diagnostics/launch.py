@@ -4,6 +4,7 @@ It imports the server's few modules without running `structjax/__init__.py`.
 """
 
 import json
+import shutil
 import sys
 import types
 from pathlib import Path
@@ -17,7 +18,7 @@ def _adopt(name: str, directory: Path) -> None:
 
 
 def main() -> None:
-    """Takes `{"level", "readable", "paths"}` as JSON in the first argument."""
+    """Takes `{"level", "readable", "paths", "directory"}` as JSON, the one argument."""
     settings = json.loads(sys.argv[1])
     here = Path(__file__).resolve().parent
     sys.path[:] = [p for p in sys.path if p and Path(p).resolve() != here]
@@ -26,7 +27,10 @@ def main() -> None:
     _adopt("structjax.diagnostics", here)
     from structjax.diagnostics.server import serve
 
-    serve(settings["level"], settings["readable"] + sys.path)
+    try:
+        serve(settings["level"], settings["readable"] + sys.path)
+    finally:  # the client may have been killed
+        shutil.rmtree(settings["directory"], ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -305,7 +305,9 @@ def test_load_changes_the_table(table: Path, tmp_path: Path) -> None:
         assert sandbox.run("print(len(df))")[0].text == "3"
 
 
-def test_server_and_job_end_with_the_process_that_asked(table: Path) -> None:
+def test_server_and_job_end_with_the_process_that_asked(
+    table: Path, tmp_path: Path
+) -> None:
     client = f"""
 import os, sys
 from structjax.diagnostics.sandbox import Sandbox, sandbox_available
@@ -315,7 +317,10 @@ with Sandbox({str(table)!r}) as sandbox:
     sandbox.run("while True: pass", wall=60.0)
 """
     process = subprocess.Popen(
-        [sys.executable, "-c", client], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", client],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     assert process.stdout is not None
     with process.stdout as stdout:
@@ -327,6 +332,7 @@ with Sandbox({str(table)!r}) as sandbox:
     while _alive(server) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not _alive(server)
+    assert list(tmp_path.iterdir()) == []
 
 
 def _alive(pid: int) -> bool:
