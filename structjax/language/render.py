@@ -17,6 +17,8 @@ from structjax.language.structure import (
     Weight,
 )
 
+INSIDE = 1e-7
+
 _TERNARY, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(10)
 
 #: Infix operator -> symbol and precedence.
@@ -48,13 +50,17 @@ def render(
     Args:
       structure: what to print; helpers and loops appear inlined.
       docs: name -> documentation, printed as comments; `""` as the docstring.
-      values: parameter -> value, e.g. fitted ones, in place of the initial values.
+      values: parameter -> value, e.g. fitted ones, in place of the initial values;
+        one on a bound or beyond is printed just inside.
 
     Returns:
       Text that `parse` accepts; without `values` its structure is equal.
     """
     docs = docs or {}
-    values = values or {}
+    values = {
+        p.name: _inside(values[p.name], p) if values and p.name in values else p.initial
+        for p in structure.parameters
+    }
     implied = _implied(structure)
     lines = [f'"""{_docstring(docs[""])}"""', ""] if docs.get("") else []
     weights = [p for p in structure.parameters if p.name not in implied]
@@ -63,8 +69,7 @@ def render(
     for latent in structure.latents:
         text = f"    {latent.name} = {_print(latent.expression, top=True)}"
         lines.append(_commented(text, docs.get(latent.name, "")))
-    initial = {p.name: values.get(p.name, p.initial) for p in structure.parameters}
-    heads = ", ".join(_head(head, implied, initial) for head in structure.heads)
+    heads = ", ".join(_head(head, implied, values) for head in structure.heads)
     return "\n".join([*lines, f"    return action({heads})"]) + "\n"
 
 
@@ -90,9 +95,17 @@ def _implied(structure: Structure) -> set[str]:
     }
 
 
+def _inside(value: float, parameter: Parameter) -> float:
+    """A fitted value; on a bound, as saturation can leave it, just inside."""
+    low, high = parameter.low, parameter.high
+    margin = INSIDE if low is None or high is None else INSIDE * (high - low)
+    if low is not None:
+        value = max(value, low + margin)
+    return float(value if high is None else min(value, high - margin))
+
+
 def _weight(parameter: Parameter, values: Mapping[str, float]) -> str:
-    initial = values.get(parameter.name, parameter.initial)
-    options = [repr(float(initial))]
+    options = [repr(float(values[parameter.name]))]
     if parameter.low is not None:
         options.append(f"low={float(parameter.low)!r}")
     if parameter.high is not None:
@@ -126,8 +139,9 @@ def _printable(text: str) -> str:
 
 
 def _docstring(text: str) -> str:
-    escaped = _printable(text).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    return escaped[:-1] + '\\"' if escaped.endswith('"') else escaped
+    escaped = _printable(text).replace("\\", "\\\\")
+    closing = '"""' in escaped or escaped.endswith('"')
+    return escaped.replace('"', '\\"') if closing else escaped
 
 
 def _print(expression: Expression, *, top: bool = False) -> str:

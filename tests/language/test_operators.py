@@ -1,5 +1,8 @@
 """The table against the functions, and the page against the table."""
 
+import subprocess
+import sys
+
 import pytest
 
 from structjax.language.functions import FUNCTIONS
@@ -57,3 +60,13 @@ def test_shapes(name, sizes, result):
 def test_wrong_shapes(name, sizes):
     with pytest.raises(ShapeError):
         OPERATORS[name].shape(sizes)
+
+
+def test_front_end_does_not_import_jax():
+    modules = "parse, render, hashing, reference"
+    code = f"from structjax.language import {modules}; import sys; print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "structjax.language.parse" in run.stdout.split()
+    assert "jax" not in run.stdout.split()

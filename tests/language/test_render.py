@@ -1,7 +1,7 @@
 """Printed programs read back as equal structures; broken ones never crash."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from language.programs import CHOICE, DOOR, FIXTURES, SMALL, parse, program, read
 
@@ -249,11 +249,24 @@ def test_values_and_documentation():
     )
 
 
-@given(st.text(max_size=80))
 @QUICK
+@given(st.text(max_size=80))
+@example('"""')
+@example('say "so"')
+@example("\\")
 def test_any_documentation_prints_as_comments(text):
     result = read("a = 1")
     printed = render(result.structure, {"": text, "w": text, "a": text})
     again = read_or_refuse(printed, SMALL)
     assert isinstance(again, Program)
     assert again.structure == result.structure
+
+
+@pytest.mark.parametrize("value", [0.7, 0.699999988, 1.0, 1.00000012, 0.8])
+def test_fitted_values_on_a_bound_stay_where_they_are(value):
+    # float32 leaves a saturated weight on its bound, or one rounding beyond.
+    module = "u = weight(0.9, low=0.7, high=1.0)\n"
+    structure = read("a = u * obs.yaw", module=module).structure
+    again = parse(render(structure, values={"u": value}), SMALL)
+    assert again.structure.parameters[1].initial == pytest.approx(value, abs=2e-7)
+    assert again.warnings == ()
