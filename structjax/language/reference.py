@@ -15,8 +15,8 @@ weights and constants, not `obs`.
 meaningful quantity (a latent) and is logged by that name without anyone asking; \
 comments become its documentation (a name that begins with `_` is not logged). Every \
 name is assigned once, with two exceptions: inside `for i in range(n)` \
-(n constant, at most 64) a name may be updated, and `if`/`elif`/`else` may assign names, \
-each in both branches or before.
+(n constant, at most 64) a name may be updated, and `if`/`elif`/`else` may assign \
+names, each in both branches or before.
 4. Last: `return action(name=normal(mean, std=...), ...)`, every action of the task \
 once. std omitted, or a number: a trained weight that starts there; an expression: \
 state-dependent; `fixed(x)`: not trained. A discrete action is \
