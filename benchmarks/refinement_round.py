@@ -39,8 +39,8 @@ def text() -> None:
 def a_round() -> None:
     """One round of a scripted run, with a fit of 64 restarts."""
     from structjax.demonstration import load_demonstration
-    from structjax.llm.scripted import ScriptedModel
     from structjax.likelihood import ImitationConfig
+    from structjax.llm.scripted import ScriptedModel
     from structjax.refinement import RefinementConfig
     from structjax.session import refine
     from structjax.tasks.registry import make_task

@@ -3,8 +3,8 @@
 from importlib import import_module
 from typing import Any
 
-# Loaded when first used: `import structjax` costs nothing, and the sandbox's modules can
-# be imported without JAX.
+# Loaded when first used: `import structjax` costs nothing, and the sandbox's modules
+# can be imported without JAX.
 _HOME = {
     "Demonstration": "structjax.demonstration",
     "ImitationConfig": "structjax.likelihood",

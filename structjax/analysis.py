@@ -126,8 +126,8 @@ class Analyst:
 
     def _sandbox_for(self, table: Path) -> Sandbox:
         if self._sandbox is None:
-            self._sandbox = Sandbox(table, level=self.level)
-            self._sandbox.__enter__()
+            # Kept only once it has started: without a sandbox the next call asks again.
+            self._sandbox = Sandbox(table, level=self.level).__enter__()
             self.run.manifest["sandbox"] = self._sandbox.level
         elif self._table != table:
             self._sandbox.load(table)

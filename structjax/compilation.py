@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 
@@ -46,9 +45,9 @@ def compile_clock() -> Iterator[CompileClock]:
     """Measures compile seconds inside the block."""
     clock = CompileClock()
 
-    def listen(event: str, duration: float, **_: Any) -> None:
+    def listen(event: str, duration_secs: float, **_: str | int) -> None:
         if event in _COMPILE_EVENTS:
-            clock.seconds += duration
+            clock.seconds += duration_secs
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:

@@ -14,6 +14,7 @@ from structjax.prompting import repair_prompt
 
 T = TypeVar("T")
 
+
 class Outcomes(Protocol):
     """Where the outcome of each reply is recorded (a transcript)."""
 

@@ -92,8 +92,8 @@ def table_columns(task: Task, structure: Structure) -> str:
         f"{weights}: the weights, constant",
         *map(_action_columns, schema.actions),
         "`log_prob`: of the action taken; `reward`: of this step",
-        "`terminated`, `truncated`: whether the episode ended here, by the rules of the "
-        "task or by the step limit",
+        "`terminated`, `truncated`: whether the episode ended here, by the rules of "
+        "the task or by the step limit",
         "`next_obs_...`: the observation fields one step later",
         *(f"`info_{name}`: {meaning}" for name, meaning in (task.info or {}).items()),
     ]

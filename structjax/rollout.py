@@ -19,8 +19,8 @@ Mode = Literal["mean", "sampled"]
 class Policy(Protocol):
     """Anything with a Flax-like `apply`, for ONE observation."""
 
-    def apply(self, variables: Any, obs: jax.Array, /) -> tuple[Any, dict]:
-        """Observation `[O]` -> (distribution, latents)."""
+    def apply(self, variables: Any, obs: jax.Array, /) -> Any:
+        """Observation `[O]` -> (distribution, latents by name)."""
 
 
 class Trajectory(NamedTuple):

@@ -95,9 +95,8 @@ def fit_candidate(
         values, report = fit_program(
             program, task, fit, demonstration, config, seed, run.ledger
         )
-        np.savez(
-            run.path / "params" / f"r{index}.npz", **{k: v for k, v in values.items()}
-        )
+        arrays: dict[str, Any] = {k: np.float32(v) for k, v in values.items()}
+        np.savez(run.path / "params" / f"r{index}.npz", **arrays)
         write_json(
             run.path / "structures" / f"r{index}.json",
             {
@@ -135,8 +134,10 @@ def fit_program(
     key = jax.random.key(seed)
     if fit == "imitation":
         fitted = fit_best(policy, *data, config=config, key=key)
-        report = {"report": fitted.report.to_dict(), "text": fit_text(fitted.report)}
-        return _plain(weights(policy, fitted.variables)), report
+        return _plain(weights(policy, fitted.variables)), {
+            "report": fitted.report.to_dict(),
+            "text": fit_text(fitted.report),
+        }
 
     def selection(stacked: Any) -> np.ndarray:
         return play_stacked(
@@ -144,7 +145,7 @@ def fit_program(
         ).mean(1)
 
     anchored = fit_anchored(policy, *data, evaluate=selection, config=config, key=key)
-    report = {
+    report: dict[str, Any] = {
         "rows": [asdict(row) for row in anchored.rows],
         "chosen": anchored.chosen,
         "report": anchored.report.to_dict() if anchored.report else None,

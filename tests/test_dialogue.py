@@ -20,9 +20,8 @@ class Outcomes:
 
 
 class Model:
-    description = {"provider": "test", "model": "test"}
-
     def __init__(self, *replies):
+        self.description = {"provider": "test", "model": "test"}
         self.replies = list(replies)
         self.requests = []
 

@@ -58,7 +58,7 @@ def test_nothing_counts_after_the_end(pushing):
 
 
 def test_sampled_actions_are_clipped_for_the_environment_only(task, pushing):
-    policy, variables = pushing
+    policy, _ = pushing
     wide = variables_from(policy.structure, {"gain": 1.0, "std_push": 0.99})
     run = collect(
         policy, wide, task, [1009] * 64, key=jax.random.key(1), mode="sampled"

@@ -37,9 +37,7 @@ class List:
             if name.startswith(f"{self.task}/"):
                 demonstration = load_demonstration(name, schema)
                 steps = len(demonstration.observations)
-                found.append(
-                    {"name": name, **demonstration.provenance, "steps": steps}
-                )
+                found.append({"name": name, **demonstration.provenance, "steps": steps})
         if self.json:
             print_json({"demonstrations": found})
             return 0

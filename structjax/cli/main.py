@@ -32,7 +32,7 @@ _COMMANDS: dict[str, type] = {
 def _command_type() -> Any:
     union: Any = None
     for name, command in _COMMANDS.items():
-        kind = Annotated[command, tyro.conf.subcommand(name)]
+        kind: Any = Annotated[command, tyro.conf.subcommand(name)]  # type: ignore[valid-type]
         union = kind if union is None else union | kind
     return union
 

@@ -83,17 +83,21 @@ class Refine:
             if self.demonstration != "none":
                 demonstration = load_demonstration(self.demonstration, task.schema)
             directory = self.resume or self.run or default_directory(task.name)
-            outcome = refine(
-                task,
-                self._model(task.name, directory),
-                config=self.config,
-                demonstration=demonstration,
-                directory=directory,
-                resume=self.resume is not None,
-                options={"demonstration": self.demonstration, "model": self.model},
-                sandbox=self.sandbox,
-                progress=progress,
-            )
+            try:
+                outcome = refine(
+                    task,
+                    self._model(task.name, directory),
+                    config=self.config,
+                    demonstration=demonstration,
+                    directory=directory,
+                    resume=self.resume is not None,
+                    options={"demonstration": self.demonstration, "model": self.model},
+                    sandbox=self.sandbox,
+                    progress=progress,
+                )
+            except KeyboardInterrupt:
+                progress(f"interrupted; continue with --resume {directory}")
+                return 130
         seconds = {"total": time.monotonic() - started, "compile": clock.seconds}
         if self.json:
             print_json({**outcome.as_dict(), "seconds": seconds})
@@ -123,7 +127,9 @@ class Refine:
             )
         if self.model == "manual":
             return ManualModel(
-                self.manual or directory / "manual", wait=self.wait, answered_by=self.answered_by
+                self.manual or directory / "manual",
+                wait=self.wait,
+                answered_by=self.answered_by,
             )
         if self.model == "scripted":
             if self.script is None:

@@ -17,7 +17,7 @@ def rounds_chart(
     metric: str,
 ) -> str:
     """The metric per round: gate and test episodes apart, mean and every episode."""
-    with mpl.rc_context(_RC):
+    with mpl.rc_context(_RC):  # type: ignore[arg-type]
         figure = Figure(figsize=(7.5, 3.4), layout="constrained")
         axes = figure.subplots()
         for values, label, colour, shift in (
