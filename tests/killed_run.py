@@ -11,13 +11,14 @@ import signal
 import sys
 from pathlib import Path
 
+from test_refine import REPLIES
+from toy import toy_task
+
 from structjax.llm.recorded import RecordedModel
 from structjax.llm.scripted import ScriptedModel
 from structjax.refinement import RefinementConfig
 from structjax.runs import RunDirectory, jsonable
 from structjax.session import refine
-from tests.test_refine import REPLIES
-from tests.toy import toy_task
 
 directory, phase, resume = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "1"
 requests = 0
