@@ -276,7 +276,11 @@ def test_a_structure_is_a_static_argument_that_compiles_once():
 
 def test_a_discrete_action_is_categorical():
     schema = Schema(ONE.observations, (ActionField("go", "", choices=("no", "yes")),))
-    text = "k = weight(2.0)\ndef policy(obs):\n    return action(go=categorical(0, k * obs.x))\n"
+    text = (
+        "k = weight(2.0)\n"
+        "def policy(obs):\n"
+        "    return action(go=categorical(0, k * obs.x))\n"
+    )
     structure = parse(text, schema).structure
     policy = StructuredPolicy(structure, schema)
     variables = variables_from(structure, initial_values(structure))
