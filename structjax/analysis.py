@@ -74,27 +74,27 @@ class Analyst:
         chat = (*messages, Message("assistant", reply))
         text = "## Your checks\n\n" + self.run_checks(code, slot, table, index)
         if self.kept is not None:
-            again = self.run_checks(
-                self.kept, f"round{index}/kept", table, index, limit=OUTPUT_LIMIT // 3
-            )
+            again = self._run_kept(self.kept, f"round{index}/kept", table, index)
             text += f"\n\n## The last accepted round's checks, on this table\n\n{again}"
         self._last = code
         return chat, text
+
+    def _run_kept(self, code: str, slot: str, table: Path, index: int) -> str:
+        """Earlier checks on a new table; those whose columns are gone are left out."""
+        findings = self._findings(code, slot, table, index)
+        working = [f for f in findings if f.status != "exception"]
+        return findings_text(working, OUTPUT_LIMIT // 3)
 
     def keep(self) -> None:
         """Keeps the newest checks: their round was accepted."""
         self.kept = self._last
 
-    def run_checks(
-        self,
-        code: str,
-        slot: str,
-        table: Path,
-        index: int,
-        *,
-        limit: int = OUTPUT_LIMIT,
-    ) -> str:
+    def run_checks(self, code: str, slot: str, table: Path, index: int) -> str:
         """Runs checks on a table, once per run, and words what they printed."""
+        return findings_text(self._findings(code, slot, table, index), OUTPUT_LIMIT)
+
+    def _findings(self, code: str, slot: str, table: Path, index: int) -> list[Finding]:
+        """What checks find on a table; computed once per run, and recorded."""
         name = slot.split("/", 1)[1]
         stem = f"r{index}" if name == "tests" else f"r{index}_{name}"
 
@@ -106,7 +106,7 @@ class Analyst:
 
         findings = self.run.step(f"{slot}/findings", compute)
         self._record(slot, findings)
-        return findings_text([_finding(f) for f in findings], limit)
+        return [_finding(f) for f in findings]
 
     def _record(self, slot: str, findings: Sequence[Mapping[str, Any]]) -> None:
         transcript: Any = self.dialogue.transcript

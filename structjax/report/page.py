@@ -136,7 +136,8 @@ def _rounds(manifest: dict[str, Any]) -> str:
         )
     return (
         f"<h2>Rounds</h2>{chart}<table><tr><th>round<th>gate<th>gate mean<th>gate worst"
-        "<th>against the best so far, 95 % interval<th>test mean<th>what the model said"
+        "<th>against the best so far, 95 % interval<th>test mean"
+        "<th class=words>what the model said"
         f"</tr>{''.join(rows)}</table>"
     )
 
@@ -145,9 +146,10 @@ def _best(
     run: Path, manifest: dict[str, Any], best: tuple[Program, dict[str, float]]
 ) -> str:
     program, values = best
-    text = fitted_text(program, values)
+    fitted = manifest["config"].get("fit") != "none"
+    text = fitted_text(program, values) if fitted else program.source.strip()
     svg = graph_svg(program.structure, program.docs, values)
-    written = "" if manifest["config"].get("fit") == "none" else " with fitted weights"
+    written = " with fitted weights" if fitted else ""
     return (
         f"<h2>The best program{written} (round {manifest['best_round']})</h2>"
         f"<pre>{escape(text)}</pre><h3>Its graph</h3><div class=scroll>{svg}</div>"

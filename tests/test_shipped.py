@@ -1,0 +1,73 @@
+"""The shipped transcript replays to its result, with the sandbox and without one."""
+
+import json
+import re
+
+import pytest
+
+import structjax.analysis
+from structjax.diagnostics.sandbox import SandboxUnavailable, sandbox_available
+from structjax.llm.replay import ReplayModel
+from structjax.refinement import RefinementConfig
+from structjax.session import refine
+from structjax.tasks.registry import make_task
+from structjax.transcripts import find_transcript, shipped
+
+needs_sandbox = pytest.mark.skipif(
+    not sandbox_available()[0], reason=f"no sandbox here: {sandbox_available()[1]}"
+)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make_task("car_racing")
+
+
+def replay(task, directory):
+    model = ReplayModel(find_transcript(None, task.name))
+    return refine(task, model, config=RefinementConfig(), directory=directory)
+
+
+@needs_sandbox
+def test_the_main_job_reaches_its_return(task, tmp_path):
+    outcome = replay(task, tmp_path / "run")
+    assert outcome.status == "done"
+    assert [r.gate.accepted for r in outcome.rounds] == [True] * 5
+    assert outcome.best == 4
+    # 928.9 where it was recorded; one missed tile costs 3.5 on one of ten tracks.
+    assert outcome.evaluation["mean"] == pytest.approx(928.9, abs=3)
+    assert outcome.ledger.replayed_calls == 10
+    assert outcome.ledger.resets["diagnosis"] == 32
+
+
+def test_without_a_sandbox_recorded_outputs_are_used_and_labelled(
+    task, tmp_path, monkeypatch
+):
+    class NoSandbox:
+        def __init__(self, *_, **__):
+            raise SandboxUnavailable("this system lacks Landlock")
+
+    monkeypatch.setattr(structjax.analysis, "Sandbox", NoSandbox)
+    outcome = replay(task, tmp_path / "run")
+    assert outcome.best == 4
+    findings = json.loads((outcome.run / "diagnostics" / "r0.json").read_text())
+    assert all(f["recorded"] for f in findings)
+    assert "recorded output" in (outcome.run / "report.html").read_text()
+
+
+@pytest.mark.parametrize("path", shipped("car_racing"), ids=lambda p: p.stem)
+def test_a_header_says_what_answered(path):
+    header = ReplayModel(path).header
+    assert header["provider"] == "manual"
+    assert header["model"].startswith("large language model")
+
+
+def test_no_prompt_shows_a_seed_or_a_gate_episode():
+    for path in shipped("car_racing"):
+        for line in path.read_text().splitlines():
+            record = json.loads(line)
+            if record["kind"] == "request":
+                text = " ".join(m["content"] for m in record["req"]["messages"])
+                # Seeds stand alone; 0.2003 and 20030 are measurements.
+                found = re.findall(r"(?<![\d.])(?:200\d|100[1-9])(?![\d.])", text)
+                assert not found
