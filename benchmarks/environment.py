@@ -28,15 +28,16 @@ from structjax.policy import StructuredPolicy, initial_values, variables_from
 from structjax.rollout import play
 from structjax.tasks.registry import make_task
 
-PROGRAM = Path(__file__).parent.parent / "tests/fixtures/programs/car_a.py"
+PROGRAMS = Path(__file__).parent.parent / "tests/fixtures/programs"
 STEPS = 200
 GAS = np.array([0.0, 0.1, 0.0])
 
 
-def load():
-    """The task, the policy and its variables as written."""
+def load(name: str = "car_a"):
+    """The task, a program's policy and its variables as written."""
     task = make_task("car_racing")
-    structure = parse(PROGRAM.read_text(), task.schema).structure
+    text = (PROGRAMS / f"{name}.py").read_text()
+    structure = parse(text, task.schema).structure
     policy = StructuredPolicy(structure, task.schema)
     return task, policy, variables_from(structure, initial_values(structure))
 

@@ -9,9 +9,12 @@ from typing import Any
 from structjax.provenance import device, git_commit, versions
 
 
-def measure(work: Callable[[], Any], repeats: int) -> list[dict[str, float]]:
+def measure(
+    work: Callable[[], Any], repeats: int, *, warm: bool = True
+) -> list[dict[str, float]]:
     """Wall and CPU seconds of each repeat, after one call that is not counted."""
-    work()
+    if warm:
+        work()
     rows = []
     for _ in range(repeats):
         wall, cpu = time.perf_counter(), time.process_time()
