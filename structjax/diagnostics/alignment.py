@@ -37,7 +37,7 @@ def alignment(
     table = np.stack([stored[name] for name in names], axis=1)
     policy = np.stack([recomputed[name] for name in names], axis=1)
     shares = _different(table, policy).mean(axis=0)
-    worst = int(shares.argmax())
+    worst = int(np.argmax(shares))
     values = {"mismatch_share": float(shares[worst]), "column": names[worst]}
     if shares[worst] <= MISMATCH_LIMIT:
         text = f"{len(names)} columns recomputed from obs_*, all equal in every row"
@@ -84,7 +84,7 @@ def _shift(table: np.ndarray, policy: np.ndarray, follows: np.ndarray) -> int:
     pairs = {1: (table[before + 1], policy[before])}
     pairs[-1] = (table[before], policy[before + 1])
     for shift, (logged, computed) in pairs.items():
-        if _different(logged, computed).mean(axis=0).max() <= MISMATCH_LIMIT:
+        if np.max(_different(logged, computed).mean(axis=0)) <= MISMATCH_LIMIT:
             return shift
     return 0
 

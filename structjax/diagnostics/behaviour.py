@@ -77,7 +77,7 @@ def off_nominal(
     values: dict[str, Any] = {
         "share": share,
         "segments": len(starts),
-        "longest": int(lengths.max(initial=0)),
+        "longest": int(np.max(lengths, initial=0)),
         "mean_length": float(lengths.mean()) if len(lengths) else 0.0,
         "recovered": int(recovered.sum()),
         "share_by_episode": {
@@ -87,7 +87,7 @@ def off_nominal(
     }
     if not len(starts):
         return InvariantResult(name, "pass", "never", values)
-    longest = int(lengths.argmax())
+    longest = int(np.argmax(lengths))
     worst = max(values["share_by_episode"], key=values["share_by_episode"].get)
     text = (
         f"{percent(share)} of rows in {len(starts)} segments, longest "

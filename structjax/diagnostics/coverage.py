@@ -27,7 +27,7 @@ def ranges(rows: Rows, schema: Schema) -> InvariantResult:
             excess = np.where(
                 out, np.maximum(field.low - values, values - field.high), 0
             )
-            worst = float(values.flat[excess.argmax()])
+            worst = float(values.flat[np.argmax(excess)])
             share = float(out.any(axis=1).mean())
             outside[field.name] = {"share": share, "worst": worst}
     parts = [f"{name}: {count} values not finite" for name, count in broken.items()]

@@ -87,7 +87,8 @@ def _compile(job: Job, announce: Callable[[bytes], None]) -> types.CodeType | No
         print(_syntax_message(error))
         return None
     announce(json.dumps(precheck.functions(tree)).encode())
-    refused = precheck.problems(tree) if job.static_check else []
+    name = None if job.name == MODULE else job.name
+    refused = precheck.problems(tree, name) if job.static_check else []
     if refused:
         print("\n".join(refused))
         return None

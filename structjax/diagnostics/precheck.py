@@ -21,10 +21,30 @@ _DUNDERS = frozenset({"__name__", "__doc__"})
 _ACCEPTED = ", ".join(sorted(IMPORTS - {"__future__"}))
 
 
-def problems(tree: ast.Module) -> list[str]:
-    """One line per refused import, call or attribute, in order of lines."""
-    found = [p for node in ast.walk(tree) for p in _node_problems(node)]
+def problems(tree: ast.Module, function: str | None = None) -> list[str]:
+    """One line per refused import, call or attribute, in order of lines.
+
+    Args:
+      tree: the code.
+      function: the check that is about to run; None is the top level. What is refused
+        inside one check does not stop the others.
+    """
+    checks = set(functions(tree))
+    found = [
+        problem
+        for statement in tree.body
+        if not _is_other_check(statement, checks, function)
+        for node in ast.walk(statement)
+        for problem in _node_problems(node)
+    ]
     return [f"line {line}: {text}" for line, text in sorted(set(found))]
+
+
+def _is_other_check(
+    statement: ast.stmt, checks: set[str], function: str | None
+) -> bool:
+    is_check = isinstance(statement, ast.FunctionDef) and statement.name in checks
+    return is_check and statement.name != function  # type: ignore[attr-defined]
 
 
 def functions(tree: ast.Module) -> list[str]:

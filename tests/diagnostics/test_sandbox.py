@@ -393,3 +393,12 @@ def test_diagnose_returns_findings_and_the_sandbox(table: Path) -> None:
     ]
     assert set(result["findings"][0]) == {"name", "status", "text", "seconds"}
     assert result["sandbox"]["level"] == "strict"
+
+
+def test_what_is_refused_in_one_check_does_not_stop_the_others(shared):
+    code = "def check_a(df):\n    import os\ndef check_b(df):\n    print('ran')\n"
+    module, first, second = shared.run(code)
+    assert module.status == "ok"
+    assert first.status == "exception"
+    assert "line 2: import of `os`" in first.text
+    assert (second.status, second.text.strip()) == ("ok", "ran")
