@@ -163,7 +163,7 @@ def test_functions_are_not_run_after_a_failed_top_level(shared: Sandbox) -> None
         ("x = 1\nfrom os import path", "line 2: import of `os`"),
         ("import scipy.stats, subprocess", "line 1: import of `subprocess`"),
         ("from . import x", "line 1: import of `.`"),
-        ("def check_a(df):\n    return open('x')", "line 2: `open` is not available"),
+        ("def help():\n    return open('x')", "line 2: `open` is not available"),
         ("f = eval", "line 1: `eval` is not available"),
         ("().__class__", "line 1: `__class__` is not available"),
         ("__builtins__", "line 1: `__builtins__` is not available"),
