@@ -185,7 +185,7 @@ class Loop:
         """Diagnoses round `index` and asks what to do; follows Test decisions."""
         current = self.rounds[index]
         self.progress(f"round {index}: rollouts and diagnostics")
-        diagnosis = diagnose_candidate(self.run, current.candidate)
+        diagnosis = diagnose_candidate(self.run, current.candidate, self.demonstration)
         messages, results = self._first_results(index, diagnosis)
         for extra in range(self.config.extra_tests + 1):
             tests_left = self.config.extra_tests - extra

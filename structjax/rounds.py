@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from structjax.demonstration import Demonstration
 from structjax.diagnostics.invariants import run_invariants, summary
+from structjax.diagnostics.residuals import residuals
 from structjax.evaluation import evaluate
 from structjax.fit_report import FitReport
 from structjax.imitation import AnchoredFit, ImitationConfig, fit_anchored, fit_best
@@ -25,7 +27,12 @@ from structjax.policy import StructuredPolicy, initial_values, variables_from, w
 from structjax.prompting import FitMode, number, table_columns
 from structjax.rollout import Trajectory, collect, play_stacked
 from structjax.runs import RunDirectory, write_atomic, write_json
-from structjax.table import RolloutTable, build_table, save_table
+from structjax.table import (
+    RolloutTable,
+    build_table,
+    demonstration_table,
+    save_table,
+)
 from structjax.tasks.base import Task
 
 
@@ -211,8 +218,10 @@ def gate_values(run: RunDirectory, candidate: Candidate) -> list[float]:
     return values
 
 
-def diagnose_candidate(run: RunDirectory, candidate: Candidate) -> dict[str, Any]:
-    """Debug rollouts, table and invariants.
+def diagnose_candidate(
+    run: RunDirectory, candidate: Candidate, demonstration: Demonstration | None = None
+) -> dict[str, Any]:
+    """Debug rollouts, table and invariants; residuals on the demonstration, if any.
 
     Returns:
       `{"columns": text, "episodes": n, "invariants": text, "returns": [...]}`; the
@@ -239,6 +248,9 @@ def diagnose_candidate(run: RunDirectory, candidate: Candidate) -> dict[str, Any
             schema=task.schema,
             structure=candidate.program.structure,
         )
+        if demonstration is not None:
+            shown = residuals(_beside(candidate, demonstration), task.schema)
+            results = (*results, shown) if shown else results
         return {
             "columns": table_columns(task, candidate.program.structure),
             "episodes": len(task.seeds["debug"]),
@@ -261,6 +273,24 @@ def candidate_table(trajectory: Trajectory, candidate: Candidate) -> RolloutTabl
         info=candidate.task.info,
         task=candidate.task.name,
         metadata={"mode": "mean", "simulator": "jax"},
+    )
+
+
+def _beside(candidate: Candidate, demonstration: Demonstration) -> RolloutTable:
+    """A demonstration beside what the candidate would have done in its states."""
+    obs = jnp.asarray(demonstration.observations)
+    act = jax.jit(jax.vmap(candidate.policy.apply, in_axes=(None, 0)))
+    distribution, latents = act(candidate.variables, obs)
+    return demonstration_table(
+        obs,
+        demonstration.actions,
+        distribution,
+        latents,
+        candidate.task.schema,
+        candidate.values,
+        candidate.program.docs,
+        structure=candidate.program.structure,
+        task=candidate.task.name,
     )
 
 

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from toy import PROGRAM, toy_task
 
+from structjax.demonstration import Demonstration
 from structjax.errors import StructjaxError
 from structjax.llm.model import Reply
 from structjax.llm.replay import ReplayModel
@@ -302,3 +304,48 @@ def test_a_run_killed_at_any_phase_resumes_to_the_same_result(tmp_path, whole, p
     again = [phase.removeprefix("request:")] if phase.startswith("request:") else []
     assert sorted(asked) == sorted([*answered, *again])
     assert (tmp_path / "torn" / "report.html").exists()
+
+
+def test_with_a_demonstration_the_fit_and_its_residuals_are_shown(tmp_path):
+    # The demonstrator pushes with gain 1, so that the fit moves 0.5 to 1.
+    x = np.linspace(-1, 1, 101, dtype=np.float32)
+    demonstration = Demonstration(
+        np.stack([x, np.zeros_like(x)], 1), -x[:, None], {"driver": "by hand"}
+    )
+    asked = {}
+
+    def reply(request):
+        asked[request.slot] = request.messages[-1].content
+        return REPLIES[request.slot]
+
+    outcome = refine(
+        toy_task(),
+        ScriptedModel(reply),
+        config=RefinementConfig(rounds=1, fit="imitation"),
+        demonstration=demonstration,
+        directory=tmp_path / "run",
+    )
+    assert outcome.rounds[0].candidate.values["gain"] == pytest.approx(1, abs=0.02)
+    assert "Largest moves:" in asked["round0/revise"]
+    assert "demo_residual: push: rms" in asked["round0/revise"]
+    assert "(fitted values in place)" in asked["round0/tests"]
+
+
+def test_an_anchored_fit_chooses_its_strength_on_selection_episodes(tmp_path):
+    x = np.linspace(-1, 1, 101, dtype=np.float32)
+    # A demonstrator who pushes the wrong way: every fit is worse than the program.
+    demonstration = Demonstration(np.stack([x, np.zeros_like(x)], 1), x[:, None], {})
+    outcome = refine(
+        toy_task(),
+        ScriptedModel(REPLIES),
+        config=RefinementConfig(rounds=1, fit="anchored"),
+        demonstration=demonstration,
+        directory=tmp_path / "run",
+    )
+    first = outcome.rounds[0].candidate
+    rows = first.fit["rows"]
+    chosen = rows[first.fit["chosen"]]
+    assert chosen["selection_return"] == max(r["selection_return"] for r in rows)
+    assert rows[0]["selection_return"] < rows[-1]["selection_return"]
+    # Six strengths on ten selection episodes, twice: rounds 0 and 1.
+    assert outcome.ledger.resets["selection"] == 2 * 6 * 10

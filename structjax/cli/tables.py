@@ -39,7 +39,7 @@ class Rollout:
 
         from structjax.diagnostics.invariants import run_invariants, summary
         from structjax.policy_file import load_policy
-        from structjax.rollout import collect
+        from structjax.rollout import collect, play
         from structjax.table import build_table, save_table
         from structjax.tasks.loading import load_task
 
@@ -63,12 +63,17 @@ class Rollout:
             metadata={"mode": self.mode, "simulator": "jax"},
         )
         save_table(table, self.output)
+        sampled = None  # the gap between the modes, for a table of mean actions
+        if self.mode == "mean":
+            arm = found.policy, found.variables
+            sampled = play(*arm, task, seeds, key=key, mode="sampled").returns
         results = run_invariants(
             table,
             policy=found.policy,
             variables=found.variables,
             schema=task.schema,
             structure=found.program.structure,
+            returns_sampled=sampled,
         )
         returns = trajectory.reward.sum(0)
         if self.json:
