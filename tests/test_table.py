@@ -12,9 +12,7 @@ from structjax.language.structure import Latent, Number, Parameter, Structure
 from structjax.rollout import Trajectory
 from structjax.schema import ActionField, Field, Schema
 from structjax.table import (
-    Column,
     build_table,
-    column_list,
     demonstration_table,
     load_table,
     save_table,
@@ -188,29 +186,6 @@ def test_a_discrete_demonstration_flags_other_choices():
     )
     assert result.frame["demo_action_push"].tolist() == [1, 1]
     assert result.frame["residual_push"].tolist() == [0.0, 1.0]
-
-
-def test_the_column_list_compresses_vectors_and_next_observations():
-    lines = column_list(table(structure=STRUCTURE)).splitlines()
-    assert lines[2:7] == [
-        "obs_speed [m/s] 0..9: speed over ground",
-        "obs_wheel_spin_0..1: spin (elements: l, r)",
-        "latent_turn: how much to turn",
-        "latent_fast 0..1",
-        "latent_both_0..1",
-    ]
-    assert "weight_zeta >= 0" in lines
-    assert "weight_alpha: gain" in lines
-    assert lines.count("next_obs_*: the obs_* columns one step later") == 1
-    assert not [line for line in lines if line.startswith("next_obs_speed")]
-
-
-def test_numbered_names_that_differ_otherwise_stay_apart():
-    columns = [
-        Column("latent_a_0", "", None, None, "one", "latent"),
-        Column("latent_a_1", "", None, None, "two", "latent"),
-    ]
-    assert column_list(columns) == "latent_a_0: one\nlatent_a_1: two"
 
 
 def test_a_saved_table_comes_back_equal(tmp_path):

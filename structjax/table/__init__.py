@@ -5,7 +5,7 @@ policy saw, thought and did is in it under a name that says what it is.
 """
 
 from structjax.table.build import build_table, demonstration_table
-from structjax.table.column import Column, Kind, RolloutTable, column_list
+from structjax.table.column import Column, Kind, RolloutTable
 from structjax.table.storage import load_table, save_table
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "Kind",
     "RolloutTable",
     "build_table",
-    "column_list",
     "demonstration_table",
     "load_table",
     "save_table",

@@ -41,7 +41,7 @@ def save_table(table: RolloutTable, path: str | Path) -> None:
         raise StructjaxError(
             f"cannot write the table {str(path)!r}: {error.strerror or error}",
             kind="table",
-            hint="the directory must exist and be writable",
+            hint="free some space or name a directory that can be written",
         ) from error
 
 
