@@ -7,7 +7,10 @@ class StructjaxError(Exception):
     Attributes:
       kind: short stable identifier, e.g. `"task"`; the CLI prints it under `--json`.
       hint: the remedy, one sentence, possibly empty.
+      resumable: whether the same run, with the same options, can go on later.
     """
+
+    resumable = False
 
     def __init__(self, message: str, *, kind: str, hint: str = "") -> None:
         super().__init__(message)

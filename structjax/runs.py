@@ -169,7 +169,8 @@ class RunDirectory:
             self._finish("interrupted")
             raise
         except BaseException as error:
-            self._finish("failed", str(error))
+            later = isinstance(error, StructjaxError) and error.resumable
+            self._finish("interrupted" if later else "failed", str(error))
             raise
         self.save_manifest()
 

@@ -45,6 +45,8 @@ class LLMError(StructjaxError):
 class LLMUnavailable(LLMError):
     """No reply for now: the run stays resumable, with the same configuration."""
 
+    resumable = True
+
 
 @dataclass(frozen=True)
 class Message:

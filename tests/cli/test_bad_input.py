@@ -93,7 +93,7 @@ def test_a_dead_base_url(capsys, monkeypatch, tmp_path):
     )
     assert "is the server at http://127.0.0.1:9/v1 running?" in line
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["status"] == "failed"  # and can be resumed with another URL
+    assert manifest["status"] == "interrupted"  # goes on when the server does
 
 
 def test_a_run_directory_that_is_in_use_or_not_empty(capsys, tmp_path):
@@ -134,6 +134,8 @@ def test_a_manual_reply_that_is_not_there_yet(capsys, tmp_path):
     assert code == 75
     assert "no reply yet" in err
     assert list((tmp_path / "run" / "manual").glob("*.prompt.md"))
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["status"] == "interrupted"
 
 
 @pytest.mark.parametrize("seeds", ["5", "9:9", "a:b", "7:3"])
