@@ -207,7 +207,7 @@ class Loop:
                 slot, messages, partial(self._use_decision, tests_left=tests_left)
             )
             if program is not None:
-                return program, _shorten(decision.reason)
+                return program, decision.reason
             if not isinstance(decision, Test):
                 raise _Stopped("stopped:model", decision.reason)
             messages = (*messages, Message("assistant", text))
@@ -261,7 +261,8 @@ class Loop:
 
     def _history(self) -> str:
         return history_lines(
-            [(r.candidate.index, r.gate, r.words) for r in self.rounds], self.best
+            [(r.candidate.index, r.gate, _shorten(r.words)) for r in self.rounds],
+            self.best,
         )
 
     def _standing(self) -> str:
