@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from structjax.errors import StructjaxError
 from structjax.language.parse import parse
@@ -56,6 +57,8 @@ NUMPY = {
     "softplus": _softplus,
     "sqrt": lambda x: np.sqrt(np.maximum(x, 0)),
     "tanh": np.tanh,
+    "square": np.square,
+    "wrap_angle": lambda x: (x + np.pi) % (2 * np.pi) - np.pi,
     "atan2": np.arctan2,
     "minimum": np.minimum,
     "maximum": np.maximum,
@@ -66,10 +69,19 @@ NUMPY = {
     "safe_div": lambda a, b: 0.0 if abs(b) < 1e-6 else a / b,
     "weighted_mean": lambda v, w: np.sum(v * w) / np.sum(w),
     "stack": lambda *s: np.array(s),
+    "concat": lambda *v: np.concatenate(v),
+    "norm": np.linalg.norm,
+    "dot": np.dot,
+    "normalise": lambda v: v / np.linalg.norm(v),
+    "rotate2d": lambda v, angle: (
+        np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ v
+    ),
+    "rotate": lambda q, v: Rotation.from_quat(q).apply(v),
+    "rotate_inverse": lambda q, v: Rotation.from_quat(q).inv().apply(v),
 }
 
 
-def interpret(structure, obs, values):
+def interpret(structure, obs, values, schema=CAR):
     """Latents and heads' arguments, in float64, one expression at a time."""
     known = {}
 
@@ -77,8 +89,8 @@ def interpret(structure, obs, values):
         if isinstance(e, Number):
             return np.float64(e.value)
         if isinstance(e, Observation):
-            part = np.asarray(obs, float)[CAR.slice_of(e.field)]
-            field = next(f for f in CAR.observations if f.name == e.field)
+            part = np.asarray(obs, float)[schema.slice_of(e.field)]
+            field = next(f for f in schema.observations if f.name == e.field)
             return part[0] if field.size is None else part
         if isinstance(e, Weight):
             return np.float64(values[e.name])
@@ -93,28 +105,65 @@ def interpret(structure, obs, values):
     for latent in structure.latents:
         known[latent.name] = value(latent.expression)
     heads = {h.action: [value(a) for a in h.arguments] for h in structure.heads}
-    means, stds = zip(*(heads[a.name] for a in CAR.actions), strict=True)
+    means, stds = zip(*(heads[a.name] for a in schema.actions), strict=True)
     return known, np.array(means), np.array(stds)
 
 
-def observations(number, seed=0):
+def observations(number, seed=0, schema=CAR):
     """Random observations within the schema's ranges."""
     rng = np.random.default_rng(seed)
-    parts = [rng.uniform(f.low, f.high, (number, f.width)) for f in CAR.observations]
+    parts = [rng.uniform(f.low, f.high, (number, f.width)) for f in schema.observations]
     return np.concatenate(parts, 1).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", CARS)
+BODY = Schema(
+    tuple(
+        Field(name, size, "", -1, 1, name)
+        for name, size in (("q", 4), ("p", 3), ("hand", 3), ("turn", None))
+    ),
+    (ActionField("right", "y"), ActionField("forward", "x")),
+)
+GEOMETRY = """
+reach = weight(0.4, low=0.1)
+gain = weight(-1.5, sign="-")
+
+def swing(v, by):
+    flat = rotate2d(v[:2], by)
+    return concat(flat, v[2:])
+
+def policy(obs):
+    to = obs.p - obs.hand
+    local = rotate_inverse(obs.q, to)
+    back = rotate(obs.q, swing(local, 2 * obs.turn))
+    pull = gain * normalise(back)
+    near = norm(to) < reach
+    apart = wrap_angle(atan2(pull[1], pull[0]) + 3 * obs.turn)
+    high = to > 0
+    reached = where(high, pull, -0.5)
+    count = 0
+    for i in range(3):
+        count += 1 if high[i] and not near else reached[i] ** 2
+    if near or 0.2 < obs.turn <= 0.6:
+        side = dot(pull, back)
+    else:
+        side = max(apart, count, max(pull))
+    return action(forward=normal(side), right=normal(min(pull), std=0.2 * abs(side)))
+"""
+
+
+@pytest.mark.parametrize("name", [*CARS, "geometry"])
 def test_values_equal_an_independent_interpreter(name):
-    structure = program(name)
-    policy = StructuredPolicy(structure, CAR)
+    text = GEOMETRY if name == "geometry" else (PROGRAMS / f"{name}.py").read_text()
+    schema = BODY if name == "geometry" else CAR
+    structure = parse(text, schema).structure
+    policy = StructuredPolicy(structure, schema)
     values = initial_values(structure)
-    obs = observations(24)
+    obs = observations(24, schema=schema)
     distribution, latents = jax.jit(jax.vmap(policy.apply, (None, 0)))(
         variables_from(structure, values), obs
     )
     for row in range(len(obs)):
-        known, mean, std = interpret(structure, obs[row], values)
+        known, mean, std = interpret(structure, obs[row], values, schema)
         np.testing.assert_allclose(distribution.mean[row], mean, rtol=2e-4, atol=2e-5)
         np.testing.assert_allclose(distribution.std[row], std, rtol=2e-4, atol=2e-5)
         for logged in latents:
@@ -237,6 +286,54 @@ def test_jit_vmap_over_stacked_variables_and_scan_agree_with_plain_evaluation():
         jnp.stack([obs] * 4),
     )
     np.testing.assert_allclose(scanned, np.full((4, 1), expected[0]), rtol=1e-5)
+
+
+BOUNDS = """
+small = weight(0.1, low=0.02, high=0.2)
+crossing = weight(0.1, low=-0.7, high=0.3)
+down = weight(-1.1, high=-0.3)
+up = weight(1.1, low=0.3)
+
+def policy(obs):
+    return action(a=normal(small + crossing + down + up * obs.x))
+"""
+
+
+@pytest.mark.parametrize("shift", [-60.0, 60.0])
+def test_a_weight_that_was_fitted_to_its_bound_can_be_read_back(shift):
+    # float32 rounds the bound 0.2 up: the fitted value is above it in double precision.
+    structure = parse(BOUNDS, ONE).structure
+    policy = StructuredPolicy(structure, ONE)
+    start = variables_from(structure, initial_values(structure))
+    fitted = weights(policy, jax.tree.map(lambda x: x + shift, start))
+    values = {name: float(value) for name, value in fitted.items()}
+    again = weights(policy, variables_from(structure, values))
+    for name, value in values.items():
+        assert float(again[name]) == pytest.approx(value, rel=1e-6, abs=1e-6), name
+
+
+def test_a_weight_may_have_the_name_of_a_module_attribute():
+    # Names that flax's own `self.param` refuses.
+    names = ("name", "parent", "path", "copy", "schema", "structure", "apply")
+    text = "".join(f"{name} = weight(0.5)\n" for name in names)
+    text += f"def policy(obs):\n    return action(a=normal({' + '.join(names)}))\n"
+    policy = StructuredPolicy(parse(text, ONE).structure, ONE)
+    variables = policy.init(jax.random.key(0), jnp.zeros(3))
+    # The start is what `variables_from` gives without values.
+    assert variables == variables_from(policy.structure, {})
+    mean = policy.apply(variables, jnp.zeros(3))[0].mean
+    np.testing.assert_allclose(mean, [3.5], rtol=1e-6)
+
+
+def test_a_program_of_another_task_is_refused():
+    structure = parse(BOUNDED, ONE).structure
+    variables = variables_from(structure, {})
+    renamed = Schema(ONE.observations, (ActionField("b", "b"),))
+    with pytest.raises(StructjaxError, match=r"returns the actions \['a'\].*has b"):
+        StructuredPolicy(structure, renamed).apply(variables, jnp.zeros(3))
+    without = Schema(ONE.observations[:1], ONE.actions)
+    with pytest.raises(StructjaxError, match="reads the observation 'v'; the task has"):
+        StructuredPolicy(structure, without).apply(variables, jnp.zeros(1))
 
 
 def test_the_std_floor_is_a_share_of_the_half_range():

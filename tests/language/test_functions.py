@@ -191,3 +191,110 @@ def test_no_derivative_is_nan(name, x):
     if name == "exp" and x == 1e30:
         pytest.skip("overflows by definition")
     assert np.isfinite(slope(name, x)) or (name, x) == ("square", 1e30)
+
+
+def _numpy_turn(q, v):
+    """The rotation matrix of a quaternion (x, y, z, w), written out, times v."""
+    x, y, z, w = np.asarray(q) / np.sqrt(np.sum(np.square(q)))
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.array(rows) @ v
+
+
+# Operator -> the same in NumPy, and the sizes of its arguments (0 is a scalar).
+SEVERAL = {
+    "div": (np.divide, (3, 0)),
+    "safe_div": (np.divide, (0, 3)),
+    "atan2": (np.arctan2, (0, 0)),
+    "clip": (lambda x, a, b: np.minimum(np.maximum(x, a), b), (3, 0, 3)),
+    "maximum": (np.maximum, (3, 3)),
+    "minimum": (np.minimum, (0, 3)),
+    "reduce_mean": (np.mean, (5,)),
+    "reduce_max": (np.max, (5,)),
+    "reduce_min": (np.min, (5,)),
+    "weighted_mean": (lambda v, w: np.sum(v * w) / np.sum(w), (4, 4)),
+    "norm": (lambda v: np.sqrt(np.sum(v * v)), (3,)),
+    "dot": (np.dot, (3, 3)),
+    "normalise": (lambda v: v / np.sqrt(np.sum(v * v)), (3,)),
+    "stack": (lambda *s: np.array(s), (0, 0, 0)),
+    "concat": (lambda *v: np.concatenate(v), (2, 3)),
+    "rotate2d": (
+        lambda v, a: np.array(
+            [
+                v[0] * np.cos(a) - v[1] * np.sin(a),
+                v[0] * np.sin(a) + v[1] * np.cos(a),
+            ]
+        ),
+        (2, 0),
+    ),
+    "rotate": (_numpy_turn, (4, 3)),
+    "rotate_inverse": (
+        lambda q, v: _numpy_turn(np.multiply(q, [-1, -1, -1, 1]), v),
+        (4, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_derivatives_by_every_argument_equal_differences_in_double_precision(name):
+    function, sizes = SEVERAL[name]
+    rng = np.random.default_rng(0)
+    point = [rng.uniform(0.2, 1.5, size or ()) for size in sizes]
+    direction = [rng.normal(size=size or ()) for size in sizes]
+    ahead, behind = (
+        function(*(p + s * d for p, d in zip(point, direction, strict=True)))
+        for s in (1e-6, -1e-6)
+    )
+    primals, tangents = (
+        tuple(jnp.asarray(v, jnp.float32) for v in values)
+        for values in (point, direction)
+    )
+    value, forward = jax.jvp(F[name], primals, tangents)
+    np.testing.assert_allclose(value, function(*point), rtol=1e-5)
+    np.testing.assert_allclose(forward, (ahead - behind) / 2e-6, rtol=1e-4, atol=1e-5)
+    # Reverse mode: the sum of the outputs along the same direction.
+    gradients = jax.grad(lambda p: jnp.sum(F[name](*p)))(primals)
+    along = sum(np.sum(g * t) for g, t in zip(gradients, tangents, strict=True))
+    np.testing.assert_allclose(along, np.sum(forward), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in SEVERAL if name != "div"])
+def test_no_derivative_is_nan_where_all_arguments_are_zero(name):
+    zeros = tuple(jnp.zeros(size or ()) for size in SEVERAL[name][1])
+    _, forward = jax.jvp(F[name], zeros, tuple(jnp.ones_like(z) for z in zeros))
+    gradients = jax.grad(lambda p: jnp.sum(F[name](*p)))(zeros)
+    assert all(np.all(np.isfinite(g)) for g in (forward, *gradients))
+
+
+def test_a_clips_bounds_get_the_derivative_that_its_argument_does_not():
+    slopes = jax.grad(F["clip"], argnums=(0, 1, 2))
+    one = jnp.float32(1)
+    for x, expected in (
+        (-2, (0, 1, 0)),
+        (-1, (1, 0, 0)),
+        (1, (1, 0, 0)),
+        (2, (0, 0, 1)),
+    ):
+        assert slopes(jnp.float32(x), -one, one) == expected
+
+
+@pytest.mark.parametrize(
+    ("x", "exponent", "value", "derivative"),
+    [
+        (3.0, 2.0, 9.0, 6.0),
+        (0.0, 0.0, 1.0, 0.0),
+        (-2.0, 3.0, -8.0, 12.0),
+        (2.0, -1.0, 0.5, -0.25),
+        (4.0, 1.5, 8.0, 3.0),
+        # A fractional power is guarded like the square root and the logarithm.
+        (0.0, 0.5, 0.0, 0.0),
+        (-4.0, 0.5, 0.0, 0.0),
+        (0.0, -0.5, 1e3, 0.0),
+    ],
+)
+def test_powers(x, exponent, value, derivative):
+    assert F["pow"](jnp.float32(x), exponent) == pytest.approx(value, rel=1e-5)
+    assert slope("pow", x, exponent) == pytest.approx(derivative, rel=1e-5)
