@@ -162,7 +162,10 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
     test_returns = evaluate_rounds(run, loop.rounds, task)
     best = loop.rounds[loop.best].candidate
     mean, sampled = run.step("evaluation/best", lambda: _evaluate_best(loop))
-    notes = [*model.notes]
+    notes = []
+    if changed := len(model.notes):
+        notes.append(f"{changed} prompts differ from the recorded ones")
+        run.manifest["changed_prompts"] = list(model.notes)
     if unused := model.unused_slots():
         notes.append(f"replies of the transcript not used: {', '.join(unused)}")
     run.manifest.update(

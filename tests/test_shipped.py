@@ -6,6 +6,7 @@ import re
 import pytest
 
 import structjax.analysis
+from structjax.demonstration import load_demonstration
 from structjax.diagnostics.sandbox import SandboxUnavailable, sandbox_available
 from structjax.llm.replay import ReplayModel
 from structjax.refinement import RefinementConfig
@@ -23,21 +24,41 @@ def task():
     return make_task("car_racing")
 
 
-def replay(task, directory):
-    model = ReplayModel(find_transcript(None, task.name))
-    return refine(task, model, config=RefinementConfig(), directory=directory)
+# Recorded run -> options it was recorded with, and what came of it: verdicts of the gate,
+# best round, its test return.
+RUNS = {
+    "developer": ({}, [True] * 5, 4, 928.9),
+}
+
+
+def replay(task, directory, name):
+    options, *_ = RUNS[name]
+    demonstration = options.get("demonstration")
+    if demonstration is not None:
+        demonstration = load_demonstration(demonstration, task.schema)
+    return refine(
+        task,
+        ReplayModel(find_transcript(name, task.name)),
+        config=RefinementConfig(fit=options.get("fit", "none")),
+        demonstration=demonstration,
+        directory=directory,
+    )
+
+
+def test_every_shipped_run_is_listed_here():
+    assert {path.stem for path in shipped("car_racing")} == RUNS.keys()
 
 
 @needs_sandbox
-def test_the_main_job_reaches_its_return(task, tmp_path):
-    outcome = replay(task, tmp_path / "run")
-    assert outcome.status == "done"
-    assert [r.gate.accepted for r in outcome.rounds] == [True] * 5
-    assert outcome.best == 4
-    # 928.9 where it was recorded; one missed tile costs 3.5 on one of ten tracks.
-    assert outcome.evaluation["mean"] == pytest.approx(928.9, abs=3)
-    assert outcome.ledger.replayed_calls == 10
-    assert outcome.ledger.resets["diagnosis"] == 32
+@pytest.mark.parametrize("name", RUNS)
+def test_a_shipped_run_replays_to_its_result(task, tmp_path, name):
+    _, accepted, best, value = RUNS[name]
+    outcome = replay(task, tmp_path / "run", name)
+    assert [r.gate.accepted for r in outcome.rounds] == accepted
+    assert outcome.best == best
+    # One missed tile costs 3.5 on one of ten tracks.
+    assert outcome.evaluation["mean"] == pytest.approx(value, abs=3)
+    assert outcome.ledger.llm_calls == 0
 
 
 def test_without_a_sandbox_recorded_outputs_are_used_and_labelled(
@@ -48,8 +69,9 @@ def test_without_a_sandbox_recorded_outputs_are_used_and_labelled(
             raise SandboxUnavailable("this system lacks Landlock")
 
     monkeypatch.setattr(structjax.analysis, "Sandbox", NoSandbox)
-    outcome = replay(task, tmp_path / "run")
-    assert outcome.best == 4
+    name = shipped("car_racing")[0].stem
+    outcome = replay(task, tmp_path / "run", name)
+    assert outcome.best == RUNS[name][2]
     findings = json.loads((outcome.run / "diagnostics" / "r0.json").read_text())
     assert all(f["recorded"] for f in findings)
     assert "recorded output" in (outcome.run / "report.html").read_text()
