@@ -24,7 +24,7 @@ def task():
     return make_task("car_racing")
 
 
-# Recorded run -> options it was recorded with, and what came of it: verdicts of the gate,
+# Recorded run -> options it was recorded with, and what came of it: verdicts,
 # best round, its test return.
 RUNS = {
     "developer": ({}, [True] * 5, 4, 928.9),
