@@ -24,8 +24,7 @@ def task():
     return make_task("car_racing")
 
 
-# Recorded run -> options it was recorded with, and what came of it: verdicts,
-# best round, its test return.
+# Recorded run -> options, verdicts of the gate, best round, its test return.
 RUNS = {
     "developer": ({}, [True] * 5, 4, 928.9),
 }
