@@ -17,6 +17,9 @@ def test_the_first_block_prints_the_numbers_beside_it():
         exec(compile(block, "README.md", "exec"), {})
     written = re.findall(r"print\(.*# (-?[\d.]+)", block)
     assert len(written) == 2
-    for line, number in zip(printed.getvalue().split(), written, strict=True):
-        # Another processor rounds differently, and a fit amplifies it a little.
-        assert float(line) == pytest.approx(float(number), abs=8)
+    # Another processor rounds differently: a tile more or less on one of ten tracks as
+    # written (0.35 each), a little more after a fit, which amplifies it.
+    tolerances = (1.0, 8.0)
+    numbers = zip(printed.getvalue().split(), written, tolerances, strict=True)
+    for line, number, tolerance in numbers:
+        assert float(line) == pytest.approx(float(number), abs=tolerance)

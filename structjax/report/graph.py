@@ -1,19 +1,11 @@
 """A program's graph as SVG: observation fields, latents with their weights, actions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 
-from structjax.language.structure import (
-    Call,
-    Expression,
-    Index,
-    Observation,
-    Slice,
-    Structure,
-    Variable,
-    Weight,
-)
+from structjax.language.structure import Expression, Observation, Structure, Weight
+from structjax.language.usage import leaves
 
 _COLUMN, _ROW, _WIDTH, _MARGIN = 230, 62, 170, 20
 _SWEEPS = 8
@@ -30,18 +22,6 @@ class _Node:
     inputs: list[str] = field(default_factory=list)
     depth: int = 0
     row: float = 0.0
-
-
-def _parts(expression: Expression) -> Iterator[Expression]:
-    """All nodes of an expression, without recursion."""
-    waiting = [expression]
-    while waiting:
-        part = waiting.pop()
-        yield part
-        if isinstance(part, Call):
-            waiting.extend(part.arguments)
-        elif isinstance(part, Index | Slice):
-            waiting.append(part.vector)
 
 
 def graph_svg(
@@ -86,17 +66,17 @@ def _nodes(
         """Inputs (boxes) and weights of an expression, each once."""
         inputs: dict[str, None] = {}
         weights: dict[str, None] = {}
-        for part in _parts(expression):
+        for part in leaves(expression):
             if isinstance(part, Observation):
                 name = f"obs.{part.field}"
                 nodes.setdefault(name, _Node(name, "obs", title=docs.get(name, "")))
                 inputs[name] = None
             elif isinstance(part, Weight):
                 weights[part.name] = None
-            elif isinstance(part, Variable) and part.name in through:
+            elif part.name in through:
                 inputs |= dict.fromkeys(through[part.name][0])
                 weights |= dict.fromkeys(through[part.name][1])
-            elif isinstance(part, Variable):
+            else:
                 inputs[part.name] = None
         return list(inputs), list(weights)
 
