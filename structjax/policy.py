@@ -13,7 +13,7 @@ differ in initial values alone compile to the same code.
 
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,19 +26,12 @@ from structjax.distributions import Categorical, Normal
 from structjax.errors import StructjaxError
 from structjax.language.functions import FUNCTIONS
 from structjax.language.structure import (
-    Call,
-    Expression,
     Head,
-    Index,
     Latent,
-    Number,
-    Observation,
     Parameter,
-    Slice,
     Structure,
-    Variable,
-    Weight,
 )
+from structjax.lowering import Scope, define, evaluate, fields
 from structjax.schema import Schema
 
 Variables = dict[str, Any]
@@ -51,51 +44,6 @@ As a share of the range between two bounds, in absolute terms at a single one.
 """
 
 
-class _Scope(NamedTuple):
-    """What the names of an expression stand for."""
-
-    fields: dict[str, jax.Array]
-    weights: Mapping[str, jax.Array]
-    variables: dict[str, jax.Array]
-
-
-def _evaluate(expression: Expression, scope: _Scope) -> Any:
-    """The value of an expression; a number stays a NumPy scalar, so a literal."""
-    match expression:
-        case Number(value):
-            return np.float32(value)
-        case Observation(field):
-            if field not in scope.fields:
-                raise StructjaxError(
-                    f"the program reads the observation {field!r}",
-                    kind="schema",
-                    hint=f"the task has {', '.join(scope.fields)}",
-                )
-            return scope.fields[field]
-        case Weight(name):
-            return scope.weights[name]
-        case Variable(name):
-            return scope.variables[name]
-        case Index(vector, position):
-            elements = _evaluate(vector, scope)
-            return lax.index_in_dim(elements, position, keepdims=False)
-        case Slice(vector, start, stop):
-            return lax.slice_in_dim(_evaluate(vector, scope), start, stop)
-        case Call(operator, arguments):
-            # map, not a comprehension: one Python frame per level of nesting
-            return FUNCTIONS[operator](*map(_evaluate, arguments, repeat(scope)))
-
-
-def _fields(schema: Schema, obs: jax.Array) -> dict[str, jax.Array]:
-    """The cleaned observation `[O]` as named scalars `()` and vectors `[n]`."""
-    clean = FUNCTIONS["nan_clean"](obs)
-    parts = lax.split(clean, [field.width for field in schema.observations])
-    return {
-        field.name: lax.reshape(part, ()) if field.size is None else part
-        for field, part in zip(schema.observations, parts, strict=True)
-    }
-
-
 def _logged(latents: Sequence[Latent], values: dict[str, Any]) -> dict[str, jax.Array]:
     """The latents without temporaries, as float32."""
     return {
@@ -106,7 +54,7 @@ def _logged(latents: Sequence[Latent], values: dict[str, Any]) -> dict[str, jax.
 
 
 def _distribution(
-    heads: Sequence[Head], schema: Schema, scope: _Scope, std_floor: float
+    heads: Sequence[Head], schema: Schema, scope: Scope, std_floor: float
 ) -> Normal | Categorical:
     """The heads in the schema's order: `[A]` means and stds, or `[K]` logits."""
     wanted = [action.name for action in schema.actions]
@@ -118,7 +66,7 @@ def _distribution(
             hint=f"the task has {', '.join(wanted)}",
         )
     columns = [
-        FUNCTIONS["stack"](*map(_evaluate, arguments, repeat(scope)))
+        FUNCTIONS["stack"](*map(evaluate, arguments, repeat(scope)))
         for arguments in zip(
             *(by_action[name].arguments for name in wanted), strict=True
         )
@@ -243,9 +191,8 @@ class StructuredPolicy(nn.Module):
     ) -> tuple[Normal | Categorical, dict[str, jax.Array]]:
         """The action distribution and the logged latents for one observation `[O]`."""
         weights = _constrain(self.structure.parameters, self._raw())
-        scope = _Scope(_fields(self.schema, obs), weights, {})
-        for latent in self.structure.latents:
-            scope.variables[latent.name] = _evaluate(latent.expression, scope)
+        scope = Scope(fields(self.schema, obs), weights, {})
+        define(self.structure, scope)
         heads = self.structure.heads
         distribution = _distribution(heads, self.schema, scope, self.std_floor)
         return distribution, _logged(self.structure.latents, scope.variables)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent / "structjax"
 LAYERS = (
     ("errors", "schema", "ledger", "provenance", "compilation", "distributions"),
     ("language", "tasks.base"),
-    ("policy", "tasks", "demonstration", "original"),
+    ("lowering", "policy", "tasks", "demonstration", "original"),
     ("rollout", "table", "runs"),
     ("evaluation", "gate", "likelihood", "starts", "fit_report", "imitation"),
     ("diagnostics", "llm", "transcripts"),
