@@ -104,9 +104,17 @@ class RunDirectory:
     @classmethod
     @contextlib.contextmanager
     def create(
-        cls, path: Path, *, kind: str, task: str, config: Mapping[str, Any]
+        cls,
+        path: Path,
+        *,
+        kind: str,
+        task: str,
+        config: Mapping[str, Any],
+        command: Mapping[str, Any] | None = None,
     ) -> "Iterator[RunDirectory]":
         """A new run in an empty or missing directory.
+
+        `command` holds the options of the command line, for `--resume` alone.
 
         Raises:
           StructjaxError: the directory holds something already, or is not writable.
@@ -131,6 +139,7 @@ class RunDirectory:
             "task": task,
             "status": "running",
             "config": jsonable(config),
+            "command": jsonable(command or {}),
             "versions": versions(),
             "commit": git_commit(),
             "host": socket.gethostname(),

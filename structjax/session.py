@@ -89,6 +89,7 @@ def refine(
     directory: Path | None = None,
     resume: bool = False,
     options: Mapping[str, Any] | None = None,
+    command: Mapping[str, Any] | None = None,
     sandbox: str = "strict",
     progress: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
@@ -102,6 +103,7 @@ def refine(
       directory: the run directory; a new one below `runs/` when omitted.
       resume: continue the run in `directory`.
       options: further facts for the manifest, compared on resume.
+      command: the options of the command line, kept for its `--resume`.
       sandbox: isolation level of generated code.
       progress: receives one line per phase.
 
@@ -110,7 +112,7 @@ def refine(
     """
     directory = default_directory(task.name) if directory is None else directory
     settings = {**asdict(config), **(options or {})}
-    with _open(directory, task, settings, resume) as run:
+    with _open(directory, task, settings, resume, command) as run:
         run.manifest["device"] = device()
         run.manifest["model"] = dict(model.description)
         run.manifest["sandbox"] = {"level": sandbox, "started": False}
@@ -130,12 +132,16 @@ def refine(
 
 
 def _open(
-    directory: Path, task: Task, settings: Mapping[str, Any], resume: bool
+    directory: Path,
+    task: Task,
+    settings: Mapping[str, Any],
+    resume: bool,
+    command: Mapping[str, Any] | None,
 ) -> AbstractContextManager[RunDirectory]:
     if resume:
         return RunDirectory.resume(directory, config=settings)
     return RunDirectory.create(
-        directory, kind="refine", task=task.name, config=settings
+        directory, kind="refine", task=task.name, config=settings, command=command
     )
 
 

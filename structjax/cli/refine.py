@@ -7,6 +7,7 @@ from typing import Literal
 
 import tyro
 
+from structjax.cli.options import restored, stored
 from structjax.cli.output import print_json, progress, text_table
 from structjax.compilation import compile_clock, enable_compile_cache
 from structjax.errors import StructjaxError
@@ -32,7 +33,7 @@ class Refine:
     "replayed_calls"}, "seconds": {"total", "compile"}, "report"}.
     """
 
-    task: tyro.conf.Positional[str]
+    task: tyro.conf.Positional[str | None] = None
     """Name of a task (`structjax tasks`), or path/to/file.py:function."""
     demonstration: str = "none"
     """Name or file of a demonstration, or none."""
@@ -63,22 +64,33 @@ class Refine:
     run: Path | None = None
     """Run directory (default: runs/<task>-<date>-<time>-<hex>)."""
     resume: Path | None = None
-    """Continue this run directory; the options must be those it was started with."""
+    """Continue this run directory, with the options it was started with."""
     json: bool = False
     """Print one JSON object as the last line of stdout."""
     config: RefinementConfig = field(default_factory=RefinementConfig)
 
     def run_command(self) -> int:
         """Runs the loop to its end and prints a summary."""
+        if self.run is not None and self.resume is not None:
+            raise StructjaxError(
+                "--run and --resume were both given",
+                kind="options",
+                hint="--run names a new run, --resume continues one",
+            )
+        if self.resume is not None:
+            return restored(self, self.resume)._run()
+        return self._run()
+
+    def _run(self) -> int:
         from structjax.demonstration import load_demonstration
         from structjax.session import refine
         from structjax.tasks.loading import load_task
 
         enable_compile_cache()
-        self._check()
+        task_name = self._check()
         started = time.monotonic()
         with compile_clock() as clock:
-            task = load_task(self.task)
+            task = load_task(task_name)
             demonstration = None
             if self.demonstration != "none":
                 demonstration = load_demonstration(self.demonstration, task.schema)
@@ -92,6 +104,7 @@ class Refine:
                     directory=directory,
                     resume=self.resume is not None,
                     options={"demonstration": self.demonstration, "model": self.model},
+                    command=stored(self),
                     sandbox=self.sandbox,
                     progress=progress,
                 )
@@ -105,13 +118,13 @@ class Refine:
             print(summary(outcome, seconds))
         return 0
 
-    def _check(self) -> None:
-        """Refuses options that contradict each other, before anything is written."""
-        if self.run is not None and self.resume is not None:
+    def _check(self) -> str:
+        """The task; refuses contradictions before anything is written."""
+        if self.task is None:
             raise StructjaxError(
-                "--run and --resume were both given",
+                "no task was named",
                 kind="options",
-                hint="--run names a new run, --resume continues one",
+                hint="`structjax refine TASK` (`structjax tasks`), or --resume RUN",
             )
         if self.config.fit != "none" and self.demonstration == "none":
             raise StructjaxError(
@@ -119,6 +132,7 @@ class Refine:
                 kind="options",
                 hint="name one with --demonstration (`structjax demo`), or --fit none",
             )
+        return self.task
 
     def _model(self, task: str, directory: Path) -> LanguageModel:
         if self.model == "replay":

@@ -110,6 +110,10 @@ def test_a_run_directory_that_is_in_use_or_not_empty(capsys, tmp_path):
     assert "--resume" in line
 
 
+def test_refine_without_a_task(capsys):
+    assert "no task was named" in refused(capsys, "refine")
+
+
 def test_run_and_resume_together(capsys, tmp_path):
     line = refused(capsys, "refine", TOY, "--run", tmp_path, "--resume", tmp_path)
     assert "--run and --resume were both given" in line
@@ -242,6 +246,8 @@ def test_ctrl_c_leaves_one_line_and_a_resumable_run(
     assert "Traceback" not in err
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["status"] == "interrupted"
-    code, out, _ = run(capsys, *arguments, "--resume", tmp_path / "run", "--json")
+    resume = ("refine", "--resume", tmp_path / "run")
+    assert "rounds: 1 there, 2 now" in refused(capsys, *resume, "--rounds", "2")
+    code, out, _ = run(capsys, *resume, "--json")
     assert code == 0
     assert json.loads(out.splitlines()[-1])["status"] == "done"

@@ -1,0 +1,53 @@
+"""The options of a command in its run's manifest, so that `--resume RUN` is enough."""
+
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from structjax.runs import read_json
+
+Command = TypeVar("Command")
+
+OF_THE_CALL = ("run", "resume", "json")
+"""What concerns one call of a command, not the run."""
+
+
+def stored(command: Any) -> dict[str, Any]:
+    """The options as JSON-ready values, paths absolute."""
+    options = {k: v for k, v in asdict(command).items() if k not in OF_THE_CALL}
+    return {
+        k: str(v.resolve()) if isinstance(v, Path) else v for k, v in options.items()
+    }
+
+
+def restored(command: Command, directory: Path) -> Command:
+    """The command with the options of its first call where none is given now.
+
+    Raises:
+      StructjaxError: no run there.
+    """
+    manifest = read_json(directory / "manifest.json")
+    return _restored(command, manifest.get("command") or {})
+
+
+def _restored(given: Any, options: dict[str, Any]) -> Any:
+    """The dataclass with stored values in place of its defaults."""
+    hints = get_type_hints(type(given))
+    changes = {}
+    for field in fields(given):
+        value = getattr(given, field.name)
+        if field.name not in options:
+            continue
+        if is_dataclass(value):
+            changes[field.name] = _restored(value, options[field.name])
+        elif value == _default(field):
+            kept = options[field.name]
+            path = kept is not None and Path in get_args(hints[field.name])
+            changes[field.name] = Path(kept) if path else kept
+    return replace(given, **changes)
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return field.default
