@@ -28,7 +28,7 @@ from structjax.language.structure import (
     Weight,
 )
 from structjax.language.turns import Pick, Turns, column_name, fold
-from structjax.language.usage import leaves
+from structjax.language.usage import leaves, outputs
 from structjax.schema import Schema
 
 
@@ -95,7 +95,7 @@ def define(structure: Structure, scope: Scope) -> None:
 def _used_outside(structure: Structure, parts: Sequence[Latent | Turns]) -> set[str]:
     """Names that something other than the turns of their own loop needs."""
     used = {latent.name for latent in structure.latents if latent.logged}
-    used |= _variables(a for head in structure.heads for a in head.arguments)
+    used |= _variables(outputs(structure))
     for part in parts:
         if isinstance(part, Latent):
             used |= _variables([part.expression])

@@ -1,6 +1,6 @@
 """Where fits begin: the written values, and draws around them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -8,15 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from structjax.language.structure import (
-    Call,
     Expression,
-    Index,
     Parameter,
-    Slice,
     Structure,
-    Variable,
     Weight,
 )
+from structjax.language.usage import reach
 from structjax.policy import initial_values, variables_from
 
 SPREAD = 0.3
@@ -87,37 +84,24 @@ def floor_values(policy: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     raised = dict(values)
     for head in policy.structure.heads:
         name = getattr(head.arguments[-1], "name", None)
-        if head.family == "normal" and name in std_parameters(policy.structure):
+        if head.family != "categorical" and name in std_parameters(policy.structure):
             least = policy.std_floor * half[head.action]
             raised[name] = np.maximum(raised[name], least)
     return raised
 
 
 def std_parameters(structure: Structure) -> frozenset[str]:
-    """Parameters that only the standard deviations depend on."""
-    means: set[str] = set()
-    stds: set[str] = set()
-    definitions = {latent.name: latent.expression for latent in structure.latents}
+    """Parameters that only the standard deviations and the coupling depend on."""
+    spreads = list(structure.coupling)
+    means: list[Expression] = []
     for head in structure.heads:
-        mean = head.arguments if head.family != "normal" else head.arguments[:1]
-        means.update(_reached(mean, definitions))
-        stds.update(_reached(head.arguments[len(mean) :], definitions))
-    return frozenset(stds - means)
+        mean = head.arguments if head.family == "categorical" else head.arguments[:1]
+        means += mean
+        spreads += head.arguments[len(mean) :]
+    return _weights(structure, spreads) - _weights(structure, means)
 
 
-def _reached(
-    roots: Sequence[Expression], definitions: Mapping[str, Expression]
-) -> Iterator[str]:
+def _weights(structure: Structure, roots: Sequence[Expression]) -> frozenset[str]:
     """Names of the parameters that the expressions depend on."""
-    pending, seen = list(roots), set()
-    while pending:
-        match pending.pop():
-            case Weight(name):
-                yield name
-            case Variable(name) if name not in seen:
-                seen.add(name)
-                pending.append(definitions[name])
-            case Call(_, arguments):
-                pending.extend(arguments)
-            case Index(vector, _) | Slice(vector, _, _):
-                pending.append(vector)
+    found = reach(structure, roots)
+    return frozenset(leaf.name for leaf in found if isinstance(leaf, Weight))

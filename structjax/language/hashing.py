@@ -12,6 +12,7 @@ from structjax.language.structure import (
     Latent,
     Number,
     Observation,
+    Previous,
     Slice,
     Structure,
     Variable,
@@ -43,7 +44,8 @@ def semantic_hash(structure: Structure) -> str:
         [head.action, head.family, [_tree(e, numbers) for e in head.arguments]]
         for head in sorted(structure.heads, key=lambda head: head.action)
     ]
-    return _digest([rows, heads])
+    coupling = [_tree(e, numbers) for e in structure.coupling]
+    return _digest([rows, heads, *([coupling] if coupling else [])])
 
 
 def interface_hash(structure: Structure) -> str:
@@ -60,7 +62,9 @@ def interface_hash(structure: Structure) -> str:
         [head.action, head.family, [_tree(e) for e in head.arguments]]
         for head in structure.heads
     ]
-    return _digest([parameters, latents, heads])
+    coupling = [_tree(e) for e in structure.coupling]
+    facts = [parameters, latents, heads]
+    return _digest([*facts, *([coupling] if coupling else [])])
 
 
 def _digest(value: Any) -> str:
@@ -89,6 +93,9 @@ def _tree(
             return [operator, *(_tree(argument, numbers) for argument in arguments)]
         case Index(vector, position):
             return ["index", _tree(vector, numbers), position]
+        case Previous(latent, initial):
+            place = latent if numbers is None else numbers[Variable(latent)]
+            return ["previous", place, _real(initial)]
         case Slice(vector, start, stop):
             return ["slice", _tree(vector, numbers), start, stop]
 
@@ -98,7 +105,8 @@ def _number(structure: Structure) -> dict[Leaf, int]:
     by_name = {latent.name: latent for latent in structure.latents}
     numbers: dict[Leaf, int] = {}
     heads = sorted(structure.heads, key=lambda head: head.action)
-    _visit((e for head in heads for e in head.arguments), by_name, numbers)
+    roots = [e for head in heads for e in head.arguments]
+    _visit([*roots, *structure.coupling], by_name, numbers)
     anonymous = _anonymous(structure)
     # Latents that no action depends on: by what they compute.
     for latent in sorted(structure.latents, key=lambda lat: anonymous[lat.name]):
@@ -138,6 +146,8 @@ def _anonymous(structure: Structure) -> dict[str, str]:
             return ["latent", hashes[tree[1]]]
         if tree[0] == "weight":
             return ["weight", bounds[tree[1]]]
+        if tree[0] == "previous":
+            return ["previous", tree[2]]
         return [named(part) if isinstance(part, list) else part for part in tree]
 
     for latent in structure.latents:

@@ -11,6 +11,7 @@ from structjax.language.structure import (
     Number,
     Observation,
     Parameter,
+    Previous,
     Slice,
     Structure,
     Variable,
@@ -166,6 +167,8 @@ def _text(expression: Expression, *, top: bool = False) -> tuple[str, int]:
             return name, _ATOM
         case Index(vector, position):
             return f"{_within(vector, _ATOM)}[{position}]", _ATOM
+        case Previous(latent, initial):
+            return f"previous({latent}, start={number_text(initial)})", _ATOM
         case Slice(vector, start, stop):
             return f"{_within(vector, _ATOM)}[{start}:{stop}]", _ATOM
         case Call(operator, arguments):

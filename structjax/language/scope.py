@@ -14,6 +14,7 @@ from structjax.language.structure import (
     Number,
     Observation,
     Parameter,
+    Previous,
     Slice,
     Structure,
     Variable,
@@ -238,6 +239,8 @@ def rename(expression: Expression, names: Mapping[str, str]) -> Expression:
     match expression:
         case Variable(name):
             return Variable(names[name])
+        case Previous(latent, initial):
+            return Previous(names[latent], initial)
         case Call(operator, arguments):
             return Call(operator, tuple(rename(a, names) for a in arguments))
         case Index(vector, position):

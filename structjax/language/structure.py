@@ -63,7 +63,18 @@ class Slice:
     stop: int
 
 
-Expression = Number | Observation | Weight | Variable | Call | Index | Slice
+@dataclass(frozen=True)
+class Previous:
+    """The value of a scalar latent one step earlier; `initial` in an episode's first.
+
+    The latent may be defined later than the expression, and may depend on it.
+    """
+
+    latent: str
+    initial: float
+
+
+Expression = Number | Observation | Weight | Variable | Call | Index | Slice | Previous
 
 
 @dataclass(frozen=True)
@@ -98,17 +109,21 @@ class Latent:
         return tuple(f"latent_{self.name}_{i}" for i in range(self.size))
 
 
+Family = Literal["normal", "truncated_normal", "tanh_normal", "beta", "categorical"]
+
+
 @dataclass(frozen=True)
 class Head:
     """The distribution of one action.
 
-    `normal`: `arguments = (mean, std)`; the std expression is a `Weight` for a trained
-    one (`std_<action>`, or the program's own weight), a `Number` for `fixed(x)`, any
-    expression for a state-dependent one. `categorical`: one scalar logit per choice.
+    Continuous families: `arguments = (mean, std)`; the std expression is a `Weight` for
+    a trained one (`std_<action>`, or the program's own weight), a `Number` for
+    `fixed(x)`, any expression for a state-dependent one. `categorical`: one scalar
+    logit per choice.
     """
 
     action: str
-    family: Literal["normal", "categorical"]
+    family: Family
     arguments: tuple[Expression, ...]
 
 
@@ -116,9 +131,13 @@ class Head:
 class Structure:
     """A control policy's structure: parameters, latents and action heads.
 
-    `parameters` are in order of declaration, the std parameters that heads imply last.
+    `parameters` are in order of declaration, the parameters that heads imply last.
+    `coupling` correlates normal heads: expressions for the strictly lower triangle of
+    a matrix with unit diagonal, row by row, in the order of the heads; empty when the
+    actions are independent.
     """
 
     parameters: tuple[Parameter, ...]
     latents: tuple[Latent, ...]
     heads: tuple[Head, ...]
+    coupling: tuple[Expression, ...] = ()

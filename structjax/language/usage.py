@@ -8,6 +8,7 @@ from structjax.language.structure import (
     Expression,
     Index,
     Observation,
+    Previous,
     Slice,
     Structure,
     Variable,
@@ -27,6 +28,8 @@ def leaves(expression: Expression) -> Iterator[Leaf]:
             yield from leaves(vector)
         case Observation() | Weight() | Variable():
             yield expression
+        case Previous(latent):
+            yield Variable(latent)
 
 
 def reach(structure: Structure, expressions: Iterable[Expression]) -> set[Leaf]:
@@ -43,11 +46,32 @@ def reach(structure: Structure, expressions: Iterable[Expression]) -> set[Leaf]:
     return found
 
 
+def outputs(structure: Structure) -> list[Expression]:
+    """The expressions that the action distribution is made of."""
+    heads = [argument for head in structure.heads for argument in head.arguments]
+    return [*heads, *structure.coupling]
+
+
+def memory(structure: Structure) -> tuple[Previous, ...]:
+    """What a program carries from step to step, each latent once."""
+    found: dict[Previous, None] = {}
+    stack = [latent.expression for latent in structure.latents] + outputs(structure)
+    while stack:
+        match stack.pop():
+            case Call(_, arguments):
+                stack += arguments
+            case Index(vector) | Slice(vector):
+                stack.append(vector)
+            case Previous() as previous:
+                found[previous] = None
+    return tuple(sorted(found, key=lambda previous: previous.latent))
+
+
 def warn_unused(
     structure: Structure, lines: Mapping[str, int], problems: Problems
 ) -> None:
     """Warns of latents and weights without effect and of blind actions."""
-    used = reach(structure, (e for head in structure.heads for e in head.arguments))
+    used = reach(structure, outputs(structure))
     for latent in structure.latents:
         if latent.logged and Variable(latent.name) not in used:
             text = f"no action depends on `{latent.name}`"
@@ -64,7 +88,7 @@ def warn_unused(
         hint = "numbers that are guesses become `name = weight(0.5)`"
         problems.warn("NO_WEIGHT", lines.get("policy", 1), text, hint)
     for head in structure.heads:
-        means = head.arguments[:1] if head.family == "normal" else head.arguments
+        means = head.arguments if head.family == "categorical" else head.arguments[:1]
         seen = reach(structure, means)
         if not any(isinstance(leaf, Observation) for leaf in seen):
             text = f"action `{head.action}` does not depend on the observation"
