@@ -227,14 +227,19 @@ def _histories(
 ) -> list[tuple[int, list[int]]] | None:
     """Slots carried from turn to turn, with their places 1, 2, ... turns before.
 
-    None where the first turn uses one definition both as carried and as constant.
+    None where the first turn uses one definition both as carried and as constant, or
+    defines what later turns read.
     """
     ages: dict[int, int] = {}
     constant: set[float] = set()
     for i in range(run.start, run.start + run.period):
         later = operands[i + run.period]
         for (kind, a), (_, b) in zip(operands[i], later, strict=True):
-            if kind != "variable" or a >= run.start:
+            if kind != "variable":
+                continue
+            if a >= run.start:
+                if a == b:  # later turns read what the first one defined
+                    return None
                 continue
             if a == b:
                 constant.add(a)

@@ -84,7 +84,20 @@ NESTED = (
     return action(u=normal(total, std=0.1))
 """
 )
+FIRST_TURN = (
+    HEAD
+    + """    s = obs.a
+    for i in range(60):
+        if i == 0:
+            base = s * 0.5
+        else:
+            other = s * 0.5
+        s = base + s * 0.1
+    return action(u=normal(gain * s, std=0.1))
+"""
+)
 PROGRAMS = {
+    "first turn": FIRST_TURN,
     "relaxation": RELAXATION,
     "filter": FILTER,
     "helpers": SEVERAL_HELPERS,
