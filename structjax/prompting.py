@@ -103,7 +103,7 @@ def table_columns(task: Task, structure: Structure) -> str:
 def _action_columns(action: ActionField) -> str:
     name = f"action_{action.name}"
     if action.choices is not None:
-        logits = ", ".join(f"`{name}_logit_{choice}`" for choice in action.choices)
+        logits = ", ".join(f"`{column}`" for column in action.logit_columns)
         return f"`{name}`: the choice taken; {logits}: the logits"
     return (
         f"`{name}_mean`, `{name}_std`: of the policy's distribution; "

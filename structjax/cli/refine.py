@@ -11,7 +11,7 @@ from structjax.cli.options import restored, stored
 from structjax.cli.output import print_json, progress, text_table
 from structjax.compilation import compile_clock, enable_compile_cache
 from structjax.errors import StructjaxError
-from structjax.gate import GateResult
+from structjax.gate import difference_text
 from structjax.llm.manual import ManualModel
 from structjax.llm.model import LanguageModel
 from structjax.llm.replay import ReplayModel
@@ -172,7 +172,7 @@ def summary(outcome: Outcome, seconds: dict[str, float]) -> str:
             f"{r.gate.mean:.1f}",
             f"{r.gate.std:.1f}",
             f"{r.gate.worst:.1f}",
-            _difference(r.gate),
+            difference_text(r.gate.difference, r.gate.interval),
             "<- best" if r.candidate.index == outcome.best else "",
         )
         for r in outcome.rounds
@@ -198,10 +198,3 @@ def summary(outcome: Outcome, seconds: dict[str, float]) -> str:
         f"report      {outcome.run / 'report.html'}",
     ]
     return "\n".join(lines)
-
-
-def _difference(gate: GateResult) -> str:
-    if gate.difference is None or gate.interval is None:
-        return ""
-    low, high = gate.interval
-    return f"{gate.difference:+.1f} [{low:+.1f}, {high:+.1f}]"

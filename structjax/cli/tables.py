@@ -15,7 +15,8 @@ class Rollout:
     """Roll a policy out, save every step as a table, print the built-in checks.
 
     Under `--json`: {"table", "rows", "columns", "resets", "env_steps", "returns",
-    "invariants": [{"name", "verdict", "text", "values"}]}.
+    "invariants": [{"name", "verdict", "text", "values"}]}. The resets and steps of mean
+    actions hold those of the sampled ones that the checks compare with.
     """
 
     policy: tyro.conf.Positional[Path]
@@ -38,6 +39,7 @@ class Rollout:
         import jax
 
         from structjax.diagnostics.invariants import run_invariants, summary
+        from structjax.ledger import Ledger
         from structjax.policy_file import load_policy
         from structjax.rollout import collect, play
         from structjax.table import build_table, save_table
@@ -49,9 +51,9 @@ class Rollout:
         seeds = task.seeds.get(self.seeds) or seed_range(self.seeds)
         progress(f"{len(seeds)} episodes of at most {task.horizon} steps")
         key = jax.random.key(self.key)
-        trajectory = collect(
-            found.policy, found.variables, task, seeds, key=key, mode=self.mode
-        )
+        arm = found.policy, found.variables
+        ledger = Ledger()
+        trajectory = collect(*arm, task, seeds, key=key, mode=self.mode, ledger=ledger)
         table = build_table(
             trajectory,
             task.schema,
@@ -65,8 +67,15 @@ class Rollout:
         save_table(table, self.output)
         sampled = None  # the gap between the modes, for a table of mean actions
         if self.mode == "mean":
-            arm = found.policy, found.variables
-            sampled = play(*arm, task, seeds, key=key, mode="sampled").returns
+            sampled = play(
+                *arm,
+                task,
+                seeds,
+                key=key,
+                mode="sampled",
+                ledger=ledger,
+                purpose="diagnosis",
+            ).returns
         results = run_invariants(
             table,
             policy=found.policy,
@@ -82,8 +91,8 @@ class Rollout:
                     "table": str(self.output),
                     "rows": len(table.frame),
                     "columns": list(table.frame.columns),
-                    "resets": len(seeds),
-                    "env_steps": len(table.frame),
+                    "resets": ledger.resets["diagnosis"],
+                    "env_steps": ledger.env_steps["diagnosis"],
                     "returns": returns,
                     "invariants": [vars(r) for r in results],
                 }

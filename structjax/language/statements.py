@@ -41,7 +41,7 @@ def read_body(
     return None
 
 
-def first_assignments(body: Sequence[ast.stmt]) -> dict[str, int]:
+def first_assignments(body: Sequence[ast.AST]) -> dict[str, int]:
     """Name -> line of its first assignment, anywhere in the statements."""
     lines: dict[str, int] = {}
     for statement in body:
@@ -59,10 +59,15 @@ def _statement(node: ast.stmt, scope: Scope, state: Lowering) -> None:
             text = f"`{excerpt(node)}` is not accepted here"
             hint = "helpers stand at module level, before `policy`"
             state.error("NODE", node, text, hint)
-        for name in first_assignments([node]):
-            scope.names.setdefault(name, None)
+        _forget(node, scope)
         return
     handler(node, scope, state)
+
+
+def _forget(node: ast.AST, scope: Scope) -> None:
+    """Marks the names that a faulty node assigns, so that their uses are silent."""
+    for name in first_assignments([node]):
+        scope.names.setdefault(name, None)
 
 
 def _block(body: Sequence[ast.stmt], scope: Scope, state: Lowering) -> None:
@@ -77,8 +82,7 @@ def _assign(node: ast.Assign, scope: Scope, state: Lowering) -> None:
         text = f"`{excerpt(node)}` assigns several names"
         state.error("NODE", node, text, "assign one name per line")
     for other in node.targets[1:]:
-        if isinstance(other, ast.Name):
-            scope.names.setdefault(other.id, None)
+        _forget(other, scope)
     _store(target, value, node, scope, state)
 
 
@@ -105,8 +109,7 @@ def _store(
 ) -> None:
     """Assigns a value to a name; a faulty value too, so that its uses are silent."""
     if target in state.refused:
-        for name in first_assignments([node]):
-            scope.names.setdefault(name, None)
+        _forget(node, scope)
         return
     if not isinstance(target, ast.Name):
         text = f"`{excerpt(target)} = ...` changes part of a value"
@@ -154,14 +157,13 @@ def _assignable(name: str, node: ast.stmt, scope: Scope, state: Lowering) -> boo
 def _for(node: ast.For, scope: Scope, state: Lowering) -> None:
     turns = _turns(node, scope, state)
     target = node.target.id if isinstance(node.target, ast.Name) else ""
-    if turns is None or not target or not _loop_name(target, node, scope, state):
-        for name in first_assignments([node]):
-            scope.names.setdefault(name, None)
+    if turns is None or not _loop_name(target, node, scope, state):
+        _forget(node, scope)
         return
     nested = scope.in_loop
     scope.in_loop = True
     for turn in turns:
-        state.unrolled += sum(isinstance(n, ast.stmt) for n in node.body)
+        state.unrolled += len(node.body)
         if state.unrolled > MAX_UNROLLED:
             text = f"the loops unroll to more than {MAX_UNROLLED} statements"
             state.error("LOOP", node, text, "use operators on whole vectors")
@@ -193,6 +195,10 @@ def _turns(node: ast.For, scope: Scope, state: Lowering) -> range | None:
         and 1 <= len(call.args) <= 3
     ):
         text = f"`for ... in {excerpt(call)}` is not a static loop"
+        state.error("LOOP", node, text, _RANGE)
+        return None
+    if not isinstance(node.target, ast.Name):
+        text = f"`{excerpt(node.target)}` is no name for a loop variable"
         state.error("LOOP", node, text, _RANGE)
         return None
     if node.orelse:
@@ -233,6 +239,8 @@ def _if(node: ast.If, scope: Scope, state: Lowering) -> None:
         condition = state.bind("condition", condition)
     for name in names:
         _merge(name, condition, branches, node, scope, state)
+    for name in branches[0].names | branches[1].names:
+        scope.names.setdefault(name, None)  # forgotten in a branch
 
 
 def _merge(

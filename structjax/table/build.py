@@ -257,9 +257,8 @@ def _choice_parts(
     stem, doc = f"action_{action.name}", f"{action.meaning} (choices: {legend})"
     column = Column(stem, "", 0.0, len(choices) - 1.0, doc, "action")
     parts: list[Part] = [(column, taken)]
-    for i, choice in enumerate(choices):
-        identifier = "".join(c if c.isalnum() else "_" for c in choice)
-        name = f"{stem}_logit_{identifier}"
+    columns = zip(choices, action.logit_columns, strict=True)
+    for i, (choice, name) in enumerate(columns):
         parts.append((_column(name, "action", f"logit of {choice}"), logits[:, i]))
     return parts
 

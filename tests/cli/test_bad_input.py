@@ -217,6 +217,20 @@ def test_evaluate_prints_the_documented_object(capsys, program):
     assert (result["resets"], result["env_steps"]) == (10, 50)
 
 
+@pytest.mark.parametrize(("mode", "batches"), [("mean", 2), ("sampled", 1)])
+def test_rollout_reports_every_reset(capsys, tmp_path, program, mode, batches):
+    # Beside mean actions it plays the sampled ones, for the gap between them.
+    code, out, _ = run(
+        capsys,
+        *("rollout", program, "--task", TOY, "--seeds", "3000:3003", "--mode", mode),
+        *("--output", tmp_path / "table.parquet", "--json"),
+    )
+    result = json.loads(out.splitlines()[-1])
+    assert code == 0
+    assert result["rows"] == 3 * 5
+    assert (result["resets"], result["env_steps"]) == (3 * batches, 3 * 5 * batches)
+
+
 @pytest.mark.parametrize("phase", ["fit", "gate", "rollout", "tests", "report"])
 def test_ctrl_c_leaves_one_line_and_a_resumable_run(
     capsys, tmp_path, monkeypatch, phase
