@@ -115,7 +115,7 @@ def refine(
     with _open(directory, task, settings, resume, command) as run:
         run.manifest["device"] = device()
         run.manifest["model"] = dict(model.description)
-        run.manifest["sandbox"] = {"level": sandbox, "started": False}
+        _note_sandbox(run, sandbox)
         run.save_manifest()
         progress(f"run directory {run.path}")
         header = {**model.description, "task": task.name, "config": settings}
@@ -143,6 +143,17 @@ def _open(
     return RunDirectory.create(
         directory, kind="refine", task=task.name, config=settings, command=command
     )
+
+
+def _note_sandbox(run: RunDirectory, level: str) -> None:
+    """Records the level; a resumed run keeps what its earlier findings ran in."""
+    before = run.manifest.get("sandbox")
+    if before is not None and before["level"] == level:
+        return
+    if before is not None:
+        text = f"sandbox was {before['level']} until the run was resumed with {level}"
+        run.manifest["notes"].append(text)
+    run.manifest["sandbox"] = {"level": level, "started": False}
 
 
 def _loop(

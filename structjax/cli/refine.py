@@ -58,13 +58,16 @@ class Refine:
     manual: Path | None = None
     """For --model manual: directory of prompt and reply files (default: in the run)."""
     wait: bool = True
-    """For --model manual: wait for reply files; --no-wait exits with status 75."""
+    """For --model manual: wait for reply files; --no-wait exits with status 75. Holds
+    for this call: give it again with --resume."""
     sandbox: Literal["strict", "container", "off"] = "strict"
-    """Isolation of generated code; `off` runs it unprotected and is recorded."""
+    """Isolation of generated code; `off` runs it unprotected and is recorded. Holds for
+    this call: give it again with --resume."""
     run: Path | None = None
     """Run directory (default: runs/<task>-<date>-<time>-<hex>)."""
     resume: Path | None = None
-    """Continue this run directory, with the options it was started with."""
+    """Continue this run directory, with the options it was started with, but for
+    --sandbox and --wait."""
     json: bool = False
     """Print one JSON object as the last line of stdout."""
     config: RefinementConfig = field(default_factory=RefinementConfig)
