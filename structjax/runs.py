@@ -222,7 +222,7 @@ class RunDirectory:
         return json.loads(json.dumps(result))
 
     def log(self, **values: Any) -> None:
-        """Appends one line to metrics.jsonl, unless it is there from before a resume."""
+        """Appends one line to metrics.jsonl; one from before a resume is not repeated."""
         line = json.dumps(jsonable(values), allow_nan=False)
         if line in self._logged:
             return
