@@ -222,7 +222,7 @@ class RunDirectory:
         return json.loads(json.dumps(result))
 
     def log(self, **values: Any) -> None:
-        """Appends one line to metrics.jsonl; one from before a resume is not repeated."""
+        """Appends one line to metrics.jsonl; not again those of before a resume."""
         line = json.dumps(jsonable(values), allow_nan=False)
         if line in self._logged:
             return

@@ -183,6 +183,8 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
     if changed := len(model.notes):
         notes.append(f"{changed} prompts differ from the recorded ones")
         run.manifest["changed_prompts"] = list(model.notes)
+    if lost := model.transcript.maybe_billed():
+        notes.append(f"calls without a reply that may have been billed: {lost}")
     if unused := model.unused_slots():
         notes.append(f"replies of the transcript not used: {', '.join(unused)}")
     run.manifest.update(

@@ -349,6 +349,19 @@ def test_a_run_killed_at_any_phase_resumes_to_the_same_result(tmp_path, whole, p
     assert [json.loads(line)["round"] for line in lines] == [0, 1]
 
 
+def test_a_call_killed_before_its_reply_is_noted_as_maybe_billed(tmp_path):
+    class Paid(ScriptedModel):
+        description = {"provider": "openai", "model": "m"}
+
+    def killed(request):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Paid(killed), rounds=0)
+    outcome = run(tmp_path, Paid(REPLIES), rounds=0, resume=True)
+    assert outcome.notes == ("calls without a reply that may have been billed: 1",)
+
+
 def test_with_a_demonstration_the_fit_and_its_residuals_are_shown(tmp_path):
     # The demonstrator pushes with gain 1, so that the fit moves 0.5 to 1.
     x = np.linspace(-1, 1, 101, dtype=np.float32)
