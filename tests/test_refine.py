@@ -351,7 +351,9 @@ def test_a_run_killed_at_any_phase_resumes_to_the_same_result(tmp_path, whole, p
 
 def test_a_call_killed_before_its_reply_is_noted_as_maybe_billed(tmp_path):
     class Paid(ScriptedModel):
-        description = {"provider": "openai", "model": "m"}
+        @property
+        def description(self):
+            return {"provider": "openai", "model": "m"}
 
     def killed(request):
         raise KeyboardInterrupt
