@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 
@@ -30,7 +30,7 @@ class Task:
       description: task text for prompts: goal, reward, length, what goes wrong.
       schema: observation and action fields.
       horizon: episode cap in steps.
-      metric: name of the reported figure; `"return"` is the undiscounted return.
+      metric: name of the reported figure: `"return"`, the undiscounted return.
       seeds: use -> seeds; the uses are test, gate, selection, debug, demonstration and
         training, and they are disjoint (CONTRACTS: Seeds).
       initial: seeds `[B]` -> `(params, starts)`: environment parameters shared by the
@@ -55,7 +55,7 @@ class Task:
     initial: Callable[[Sequence[int]], tuple[Any, Any]]
     reset: Callable[[Any, Any], tuple[jax.Array, Any]]
     step: Callable[[jax.Array, Any, jax.Array, Any], Step]
-    metric: str = "return"
+    metric: Literal["return"] = "return"
     info: Mapping[str, str] | None = None
     environment: Any = None
     simulators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
