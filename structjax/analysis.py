@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from structjax.diagnostics.finding import Finding
+from structjax.diagnostics.result import number
 from structjax.diagnostics.sandbox import Sandbox, SandboxUnavailable
 from structjax.dialogue import Dialogue, system_message
 from structjax.llm.model import Message
 from structjax.llm.recorded import RecordedModel
 from structjax.llm.reply import extract_tests
-from structjax.prompting import OUTPUT_LIMIT, findings_text, number, tests_prompt
+from structjax.prompting import OUTPUT_LIMIT, findings_text, tests_prompt
 from structjax.runs import RunDirectory, write_atomic, write_json
 from structjax.table import RolloutTable
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from structjax.analysis import Analyst
 from structjax.demonstration import Demonstration
+from structjax.diagnostics.result import number
 from structjax.dialogue import (
     BudgetExceeded,
     Dialogue,
@@ -34,7 +35,6 @@ from structjax.prompting import (
     gate_line,
     generate_prompt,
     history_lines,
-    number,
 )
 from structjax.rounds import (
     Candidate,

@@ -42,7 +42,8 @@ class Rollout:
         from structjax.ledger import Ledger
         from structjax.policy_file import load_policy
         from structjax.rollout import collect, play
-        from structjax.table import build_table, save_table
+        from structjax.rounds import Candidate, candidate_table
+        from structjax.table import save_table
         from structjax.tasks.loading import load_task
 
         enable_compile_cache()
@@ -54,16 +55,8 @@ class Rollout:
         arm = found.policy, found.variables
         ledger = Ledger()
         trajectory = collect(*arm, task, seeds, key=key, mode=self.mode, ledger=ledger)
-        table = build_table(
-            trajectory,
-            task.schema,
-            found.values,
-            found.program.docs,
-            structure=found.program.structure,
-            info=task.info,
-            task=task.name,
-            metadata={"mode": self.mode, "simulator": "jax"},
-        )
+        candidate = Candidate(0, found.program, found.values, {}, task)
+        table = candidate_table(trajectory, candidate, mode=self.mode)
         save_table(table, self.output)
         sampled = None  # the gap between the modes, for a table of mean actions
         if self.mode == "mean":

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Sequence
 
+from structjax.language.calls import positional, wrong_count
 from structjax.language.expressions import (
     apply,
     combine,
@@ -304,14 +305,10 @@ def inline_helper(
     node = state.helpers[name]
     names = [argument.arg for argument in node.args.args]
     spelling = f"{name}({', '.join(names)})"
-    if call.keywords:
-        text = f"`{excerpt(call)}` has a keyword argument"
-        state.error("ARITY", call, text, f"write `{spelling}`")
+    if not positional(call, spelling, state):
         return None
     if len(values) != len(names):
-        text = f"`{excerpt(call)}` has {len(values)} arguments, needed {len(names)}"
-        state.error("ARITY", call, text, f"write `{spelling}`")
-        return None
+        return wrong_count(call, str(len(names)), spelling, state)
     if len(state.calling) >= MAX_HELPER_LEVELS:
         state.too_deep(call, MAX_HELPER_LEVELS)
         return None

@@ -9,6 +9,16 @@ import jax
 from structjax.errors import StructjaxError
 from structjax.schema import Schema
 
+DEFAULT_SEEDS: Mapping[str, range] = {
+    "test": range(1000, 1010),
+    "gate": range(2000, 2010),
+    "selection": range(2100, 2110),
+    "debug": range(3000, 3008),
+    "demonstration": range(4000, 5000),
+    "training": range(10000, 10512),
+}
+"""Use -> seeds, the same for every task that does not name its own."""
+
 
 class Step(NamedTuple):
     """What one environment step returns, before any auto-reset."""
