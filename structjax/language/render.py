@@ -125,7 +125,7 @@ def _head(head: Head, implied: set[str], initial: Mapping[str, float]) -> str:
         case Number(value):
             std = f"fixed({value!r})"
         case Call("clip", (inner, Number(), Number())):
-            # The bounds are the action's own; a constant needs them spelled out.
+            # The action's own bounds, which parsing adds again.
             std = _print(inner, top=True)
     return f"{head.action}=normal({mean}, std={std})"
 

@@ -213,16 +213,16 @@ def _turns(node: ast.For, scope: Scope, state: Lowering) -> range | None:
             state.error("LOOP", node, text, _RANGE)
         return None
     turns = range(*whole)
-    # A range of 1e30 turns has no length in C.
-    if not turns or turns[min(MAX_TURNS, _length(turns)) - 1] != turns[-1]:
-        text = f"`{excerpt(call)}` has {_length(turns):,} turns"
+    length = _length(turns)
+    if not 1 <= length <= MAX_TURNS:
+        text = f"`{excerpt(call)}` has {length:,} turns"
         state.error("LOOP", node, text, f"1 to {MAX_TURNS} are accepted")
         return None
     return turns
 
 
 def _length(turns: range) -> int:
-    """Number of turns, beyond the limit of `len` too."""
+    """Number of turns; `len` fails on ranges such as `range(int(1e30))`."""
     return max(0, -((turns.start - turns.stop) // turns.step))
 
 

@@ -41,8 +41,8 @@ class Task:
       schema: observation and action fields.
       horizon: episode cap in steps.
       metric: name of the reported figure: `"return"`, the undiscounted return.
-      seeds: use -> seeds; the uses are test, gate, selection, debug, demonstration and
-        training, and they are disjoint (CONTRACTS: Seeds).
+      seeds: use -> seeds, disjoint; the uses are test, gate, selection, debug,
+        demonstration and training.
       initial: seeds `[B]` -> `(params, starts)`: environment parameters shared by the
         batch, and a pytree of `[B, ...]` per-episode starts.
       reset: `(start, params) -> (obs [O], state)`; pure JAX, one episode.
