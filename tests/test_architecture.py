@@ -10,7 +10,15 @@ ROOT = Path(__file__).parent.parent / "structjax"
 
 # Lowest first; a module may import from its own layer and from those above it here.
 LAYERS = (
-    ("errors", "schema", "ledger", "provenance", "compilation", "distributions"),
+    (
+        "errors",
+        "schema",
+        "ledger",
+        "provenance",
+        "compilation",
+        "distributions",
+        "bounded",
+    ),
     ("language", "tasks.base"),
     ("lowering", "policy", "tasks", "demonstration", "original"),
     ("rollout", "table", "runs"),

@@ -85,7 +85,7 @@ def _lower(tree: ast.Module, state: Lowering) -> Structure | None:
         final = read_body(policy, scope, state)
         if final is None:
             return None
-        heads, parameters = read_heads(final, scope, state)
+        heads, parameters, coupling = read_heads(final, scope, state)
     except TooLong:
         return None
     except RecursionError:
@@ -97,7 +97,7 @@ def _lower(tree: ast.Module, state: Lowering) -> Structure | None:
             state.problems.warn("UNUSED_HELPER", state.lines[name], text, "delete it")
     if state.problems.failed:
         return None
-    structure = state.finish(heads, parameters)
+    structure = state.finish(heads, parameters, coupling)
     _check_columns(structure, state)
     return structure
 

@@ -19,7 +19,9 @@ name is assigned once, with two exceptions: inside `for i in range(n)` \
 names, each in both branches or before.
 4. Last: `return action(name=normal(mean, std=...), ...)`, every action of the task \
 once. std omitted, or a number: a trained weight that starts there; an expression: \
-state-dependent; `fixed(x)`: not trained. A discrete action is \
+state-dependent; `fixed(x)`: not trained. `truncated_normal` and `beta` (same \
+arguments) and `tanh_normal` (squashes a normal) keep samples inside the range; \
+`coupling=stack(c10, c20, c21, ...)` correlates normal actions. A discrete action is \
 `name=categorical(logit_0, logit_1, ...)`, one logit per choice.
 
 Values are numbers, truth values or vectors of a fixed length. Observation fields \

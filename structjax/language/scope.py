@@ -193,7 +193,12 @@ class Lowering:
         """The value itself if it may be repeated, else a temporary that holds it."""
         return value if value.atomic else self.define(stem, value)
 
-    def finish(self, heads: Sequence[Head], implied: Sequence[Parameter]) -> Structure:
+    def finish(
+        self,
+        heads: Sequence[Head],
+        implied: Sequence[Parameter],
+        coupling: Sequence[Expression] = (),
+    ) -> Structure:
         """The structure, its definitions under their final names."""
         names = self._final_names()
         latents = tuple(
@@ -210,7 +215,8 @@ class Lowering:
             Head(h.action, h.family, tuple(rename(e, names) for e in h.arguments))
             for h in heads
         )
-        return Structure((*declared, *implied), latents, renamed)
+        coupled = tuple(rename(e, names) for e in coupling)
+        return Structure((*declared, *implied), latents, renamed, coupled)
 
     def _final_names(self) -> dict[str, str]:
         last = {d.stem: i for i, d in enumerate(self.definitions) if d.kept}
