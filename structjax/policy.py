@@ -32,7 +32,9 @@ from structjax.language.structure import (
     Parameter,
     Structure,
 )
+from structjax.language.usage import memory as recall
 from structjax.lowering import Scope, define, evaluate, fields
+from structjax.memory import Memory
 from structjax.schema import Schema
 
 Variables = dict[str, Any]
@@ -194,13 +196,33 @@ class StructuredPolicy(nn.Module):
     std_floor: float = 0.0
 
     @nn.compact
-    def __call__(self, obs: jax.Array) -> tuple[Distribution, dict[str, jax.Array]]:
-        """The action distribution and the logged latents for one observation `[O]`."""
+    def __call__(
+        self, obs: jax.Array, memory: Memory | None = None
+    ) -> tuple[Distribution, dict[str, jax.Array]]:
+        """The action distribution and the logged latents for one observation `[O]`.
+
+        `memory` holds the step before, by latent; None is an episode's first step.
+        """
         weights = _constrain(self.structure.parameters, self._raw())
-        scope = Scope(fields(self.schema, obs), weights, {})
+        before = self._before(self.initial_memory() if memory is None else memory)
+        scope = Scope(fields(self.schema, obs), weights, {}, before)
         define(self.structure, scope)
         distribution = _distribution(self.structure, self.schema, scope, self.std_floor)
         return distribution, _logged(self.structure.latents, scope.variables)
+
+    def initial_memory(self) -> Memory:
+        """What an episode begins with; empty for a program without `previous`."""
+        return {
+            item.latent: jnp.float32(item.initial) for item in recall(self.structure)
+        }
+
+    def _before(self, memory: Memory) -> Memory:
+        """The memory in the types of its latents."""
+        truths = {latent.name for latent in self.structure.latents if latent.boolean}
+        return {
+            name: value > 0.5 if name in truths else value
+            for name, value in memory.items()
+        }
 
     def _raw(self) -> Mapping[str, jax.Array]:
         """The unconstrained parameters by name."""

@@ -20,7 +20,7 @@ LAYERS = (
         "bounded",
     ),
     ("language", "tasks.base"),
-    ("lowering", "policy", "tasks", "demonstration", "original"),
+    ("memory", "lowering", "policy", "tasks", "demonstration", "original"),
     ("rollout", "table", "runs"),
     ("evaluation", "gate", "likelihood", "starts", "fit_report", "imitation"),
     ("diagnostics", "llm", "transcripts"),

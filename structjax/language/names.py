@@ -53,7 +53,7 @@ REFUSED_CALLS = {
 BUILTINS = ("float", "len")
 
 #: Every function name of the language.
-FUNCTION_NAMES = frozenset({*CALLS, *PLACES, *BUILTINS, "policy"})
+FUNCTION_NAMES = frozenset({*CALLS, *PLACES, *BUILTINS, "previous", "policy"})
 
 #: Heads whose names a program may use for itself: `beta` is also an angle.
 FREE = {"exact", "truncated_normal", "tanh_normal", "beta"}

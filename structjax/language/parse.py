@@ -10,6 +10,7 @@ from structjax.language.declarations import read_module
 from structjax.language.documentation import documentation
 from structjax.language.expressions import EXPRESSIONS
 from structjax.language.heads import read_heads
+from structjax.language.memory import check_previous
 from structjax.language.problem import Problem, Problems, StructureError
 from structjax.language.scope import Lowering, Scope, TooLong
 from structjax.language.source import check, normalise
@@ -98,6 +99,7 @@ def _lower(tree: ast.Module, state: Lowering) -> Structure | None:
     if state.problems.failed:
         return None
     structure = state.finish(heads, parameters, coupling)
+    check_previous(structure, state)
     _check_columns(structure, state)
     return structure
 

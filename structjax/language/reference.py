@@ -28,8 +28,9 @@ Values are numbers, truth values or vectors of a fixed length. Observation field
 are `obs.name` or `obs.group.name`; elements `v[0]`, `v[-1]`, slices `v[a:b]`, with \
 constants or loop variables. Operators work element by element on equal lengths, or on \
 a scalar with a vector. Conditions are comparisons, not numbers: `x > 0`. Nothing else \
-of Python: no import, class, list, tuple, lambda, while, keyword argument, method, \
-random number or state.
+of Python: no import, class, list, tuple, lambda, while, keyword argument, method or \
+random number. The only state: `previous(name, start=0.0)` is the value that a scalar \
+name had one step earlier (start: in the first step; True or False for a truth value).
 
 Operators
 {operators}

@@ -176,7 +176,9 @@ def _text(expression: Expression, *, top: bool = False) -> tuple[str, int]:
         case Index(vector, position):
             return f"{_within(vector, _ATOM)}[{position}]", _ATOM
         case Previous(latent, initial):
-            return f"previous({latent}, start={number_text(initial)})", _ATOM
+            truth = isinstance(initial, bool)
+            start = str(initial) if truth else number_text(initial)
+            return f"previous({latent}, start={start})", _ATOM
         case Slice(vector, start, stop):
             return f"{_within(vector, _ATOM)}[{start}:{stop}]", _ATOM
         case Call(operator, arguments):
