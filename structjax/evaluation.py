@@ -9,6 +9,7 @@ import numpy as np
 
 from structjax.errors import StructjaxError
 from structjax.ledger import Ledger, Purpose
+from structjax.memory import initial_memory, next_memory, respond
 from structjax.rollout import Mode, Policy, Trajectory, clip_action, play
 from structjax.tasks.base import Task
 
@@ -134,25 +135,31 @@ def actor(
 ) -> Callable[[np.ndarray], np.ndarray]:
     """A host-side function: observations `[B, O]` -> clipped actions `[B, A]`.
 
-    For simulators outside JAX. Sampled actions consume one subkey per call.
+    For simulators outside JAX: its calls are the steps of B episodes, from the first
+    on. Sampled actions consume one subkey per call.
     """
 
     @jax.jit
-    def act(obs: jax.Array, key: jax.Array) -> jax.Array:
-        def one(obs: jax.Array, key: jax.Array) -> jax.Array:
-            distribution, _ = policy.apply(variables, obs)
+    def act(obs: jax.Array, key: jax.Array, memory: Any) -> Any:
+        def one(obs: jax.Array, key: jax.Array, memory: Any) -> Any:
+            distribution, latents = respond(policy, variables, obs, memory)
             action = distribution.mode() if mode == "mean" else distribution.sample(key)
-            return clip_action(action, task.schema)
+            return clip_action(action, task.schema), next_memory(memory, latents)
 
-        return jax.vmap(one)(obs, jax.random.split(key, obs.shape[0]))
+        return jax.vmap(one)(obs, jax.random.split(key, obs.shape[0]), memory)
 
     calls = 0
+    memory: Any = None
 
     def host(obs: np.ndarray) -> np.ndarray:
-        nonlocal calls
+        nonlocal calls, memory
         calls += 1
+        if memory is None:
+            start = initial_memory(policy)
+            memory = {k: np.full(len(obs), v) for k, v in start.items()}
         subkey = jax.random.fold_in(key, calls)
-        return np.asarray(act(np.asarray(obs, np.float32), subkey))
+        action, memory = act(np.asarray(obs, np.float32), subkey, memory)
+        return np.asarray(action)
 
     return host
 

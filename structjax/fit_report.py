@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from structjax.likelihood import FitResult, nll
+from structjax.likelihood import FitResult, nll, step_nll
+from structjax.memory import along, initial_memory
 from structjax.policy import weights
 
 GAIN_TOLERANCE = 0.05
@@ -117,8 +118,13 @@ def _look(
 
         return jax.grad(log_prob)(variables)
 
-    gradient = jax.vmap(one)(observations, actions)
-    distribution, _ = jax.vmap(policy.apply, in_axes=(None, 0))(variables, observations)
+    if initial_memory(policy):
+        # Forward mode: one pass along the demonstration per weight.
+        every = partial(step_nll, policy, observations=observations, actions=actions)
+        gradient = jax.jacfwd(every)(variables)
+    else:
+        gradient = jax.vmap(one)(observations, actions)
+    distribution, _ = along(policy, variables, observations)
     return _Look(
         nll=nll(policy, variables, observations, actions),
         distribution=distribution,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from structjax.language.access import dotted
 from structjax.language.expressions import apply, chain, checked_truth
+from structjax.language.memory import read_previous
 from structjax.language.names import (
     FUNCTION_NAMES,
     PLACES,
@@ -44,6 +45,8 @@ def lower_call(node: ast.Call, scope: Scope, state: Lowering) -> Value | None:
         return state.inline(node, _arguments(node, scope, state), state)
     if name in CALLS:
         return _operator(node, name, scope, state)
+    if name == "previous" and len(path) == 1:
+        return read_previous(node, scope, state)
     if name in ("float", "len") and len(path) == 1:
         return _builtin(node, name, scope, state)
     _unknown(node, name, scope, state)

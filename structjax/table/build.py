@@ -49,7 +49,7 @@ def build_table(
         *_weight_parts(weights, docs, structure, int(valid.sum())),
         *_action_parts(
             schema,
-            _each(flat, trajectory.distribution._asdict()),
+            _each(flat, trajectory.distribution.moments()),
             sampled=flat(trajectory.action),
             taken=flat(trajectory.environment_action),
         ),
@@ -103,7 +103,7 @@ def demonstration_table(
         *_weight_parts(weights, docs, structure, rows),
         *_action_parts(
             schema,
-            {k: np.asarray(v) for k, v in distribution._asdict().items()},
+            {k: np.asarray(v) for k, v in distribution.moments().items()},
             sampled=mode,
             taken=taken,
         ),

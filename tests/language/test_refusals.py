@@ -58,6 +58,7 @@ IN_POLICY = {
     "lone expression": ("a = 1\nobs.speed", "NODE"),
     "two targets": ("a = b = 1", "NODE"),
     "import inside": ("import os\na = 1", "IMPORT"),
+    "previous without start": ("a = previous(a)", "PREVIOUS"),
     "long range": ("a = 0\nfor i in range(1000000):\n    a = a + 1", "LOOP"),
     "endless range": ("a = 0\nfor i in range(1e30):\n    a = a + 1", "LOOP"),
     "empty range": ("a = 0\nfor i in range(0):\n    a = a + 1", "LOOP"),
