@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import tyro
 
 from structjax.cli.demo import Demo
-from structjax.cli.inspect import Graph, Report, Runs, Tasks
+from structjax.cli.inspect import Graph, Operators, Report, Runs, Tasks
 from structjax.cli.output import print_error
 from structjax.cli.programs import Check, Evaluate, Fit
 from structjax.cli.refine import Refine
@@ -23,6 +23,7 @@ _COMMANDS: dict[str, type] = {
     "graph": Graph,
     "demo": Demo,
     "tasks": Tasks,
+    "operators": Operators,
     "runs": Runs,
     "report": Report,
 }
