@@ -25,6 +25,7 @@ LEAST_SAVED = 64
 """Runs that save fewer definitions stay unrolled: as a chain they run faster."""
 
 LEAST_TURNS = 4
+MOST_PERIOD = 128
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,8 @@ def _runs(
 ) -> Iterator[_Run]:
     """All runs worth folding, each as long as it can be."""
     stop = len(shapes)
-    for period in range(1, (stop - start) // LEAST_TURNS + 1):
+    longest = min(MOST_PERIOD, (stop - start) // LEAST_TURNS)
+    for period in range(1, longest + 1):
         length = 0
         moves = [
             _moves(operands[i], operands[i + period], period)

@@ -1,5 +1,7 @@
 """Every kind of fault that models write: refused, with one stable code."""
 
+import random
+
 import pytest
 from language.programs import HEAD, RETURN, SMALL, codes, problems, program
 
@@ -277,6 +279,32 @@ def test_own_weight_in_the_place_of_an_implied_std():
         "weight; write `normal(mean, std=std_steer)`, or rename the weight "
         "`std_steer`"
     ]
+
+
+def test_a_program_that_compiles_to_too_much_is_refused_with_its_size():
+    # Three operators a line, in no order that repeats, and one in the head.
+    signs = random.Random(0).choices("+-", k=1990)
+    lines = [f"b{i} = w * w {s} {i} * obs.yaw" for i, s in enumerate(signs)]
+    parse(program(*lines[:1300], "a = 1"), SMALL)
+    assert problems(program(*lines, "a = 1")) == [
+        "TOO_LONG line 1: the program expands to 5,971 operations; at most 4,000 are "
+        "accepted; use operators on vectors"
+    ]
+    # The same line again and again is a loop.
+    parse(
+        program(*(f"b{i} = w * obs.speed + {i}" for i in range(1990)), "a = 1"), SMALL
+    )
+
+
+def test_a_program_that_logs_too_much_is_refused_with_its_size():
+    wide = ", ".join(["obs.quat"] * 64)
+    lines = [f"b{i} = concat({wide})" for i in range(9)]
+    assert problems(program(*lines, "a = 1")) == [
+        "TOO_LONG line 1: the program logs 2,305 values a step; at most 2,048 are "
+        "accepted; long vectors that need no log get names that begin with `_`"
+    ]
+    unlogged = [line.replace("b", "_b", 1) for line in lines]
+    parse(program(*unlogged, "a = 1"), SMALL)
 
 
 def test_every_code_is_listed_and_every_listed_error_is_tested():
