@@ -50,6 +50,7 @@ class Machine:
       parameters: scalar parameters by name.
       calling: functions being executed.
       initialising: whether `__init__` is being read.
+      inputs: what the inputs of `forward` hold, for messages.
     """
 
     trace: Trace
@@ -62,6 +63,7 @@ class Machine:
     parameters: dict[str, Declared] = field(default_factory=dict)
     calling: list[str] = field(default_factory=list)
     initialising: bool = False
+    inputs: str = ""
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Any:
         """The value of an expression.
@@ -100,7 +102,10 @@ class Machine:
     def note(self, refusal: Refused, node: ast.AST) -> None:
         """Notes why something is not accepted."""
         line = refusal.line or getattr(node, "lineno", 1)
-        self.trace.problems.error(refusal.code, line, refusal.message, refusal.hint)
+        hint = refusal.hint
+        if refusal.code in ("INDEX", "SHAPE") and self.inputs:
+            hint = "; ".join(filter(None, (hint, f"the inputs are {self.inputs}")))
+        self.trace.problems.error(refusal.code, line, refusal.message, hint)
 
     def name(self, name: str, frame: Frame) -> Any:
         """What a name means.
