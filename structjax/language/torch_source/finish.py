@@ -41,12 +41,12 @@ class Row:
 def finish(outputs: Outputs, machine: Machine) -> tuple[Structure, dict[str, int]]:
     """The structure, and the line of each of its names."""
     trace = machine.trace
-    weights = weight_names(outputs.entries, machine)
-    chosen = latent_names(outputs.entries, weights, machine)
+    chosen = latent_names(outputs.entries, machine)
+    weights = weight_names(outputs.entries, [name for name, _ in chosen], machine)
     named, aliases = _placed(chosen, trace)
     roots = [e for head in outputs.heads for e in head.arguments]
     roots += outputs.coupling
-    rows = _ordered(_needed(named, aliases, roots, trace), aliases)
+    rows = _ordered(_needed(named, aliases, roots, trace), aliases, trace)
     renamed = _alias_map(aliases)
     roots = [e if isinstance(e, Weight) else swapped(e, renamed) for e in roots]
     rows, roots = _inlined(rows, roots)
@@ -81,7 +81,7 @@ def _placed(
         if isinstance(whole, Variable) and whole.name not in named:
             named[whole.name] = name
             continue
-        line = trace.of(whole).line if isinstance(whole, Variable) else trace.line
+        _, line = trace.assigned.get(whole, (0, trace.line))
         kind = (trace.size(whole), trace.boolean(whole))
         aliases.append(Row(f"@{name}", whole, *kind, line, name))
     return named, aliases
@@ -120,16 +120,21 @@ def _alias_map(aliases: Sequence[Row]) -> dict[Expression, Variable]:
     return found
 
 
-def _ordered(rows: Sequence[Row], aliases: Sequence[Row]) -> list[Row]:
-    """Latents that only point stand before their first use, unused ones last."""
+def _ordered(
+    rows: Sequence[Row], aliases: Sequence[Row], trace: Trace
+) -> list[Row]:
+    """Latents that only point stand where Python assigned them, before their uses."""
     renamed = _alias_map(aliases)
     pending = {row.key: row for row in aliases}
+    end = len(trace.definitions)
+    places = {r.key: trace.assigned.get(r.expression, (end, 0))[0] for r in aliases}
     result: list[Row] = []
     for row in rows:
         expression = swapped(row.expression, renamed)
-        for variable in variables(expression):
-            if variable.name in pending:
-                result.append(pending.pop(variable.name))
+        used = {variable.name for variable in variables(expression)}
+        at = int(row.key[1:])
+        for key in [k for k in pending if k in used or places[k] <= at]:
+            result.append(pending.pop(key))
         result.append(replace(row, expression=expression))
     return [*result, *pending.values()]
 

@@ -188,11 +188,16 @@ def assign(target: ast.expr, value: Any, frame: Frame, machine: Machine) -> None
 
 
 def _suggest(name: str, value: Any, machine: Machine) -> None:
-    """The Python name becomes the name of an operation's result."""
-    if isinstance(value, Tensor) and value.elements.size == 1:
-        only = value.elements.flat[0]
-        if isinstance(only, Variable) and not machine.trace.of(only).stem:
-            machine.trace.of(only).stem = name
+    """Notes that a scalar or vector got a name, and where."""
+    if not isinstance(value, Tensor):
+        return
+    trace, elements = machine.trace, list(value.elements.flat)
+    whole = elements[0] if len(elements) == 1 else trace.run(elements)
+    if whole is None:
+        return
+    trace.assigned.setdefault(whole, (len(trace.definitions), trace.line))
+    if isinstance(whole, Variable) and not trace.of(whole).stem:
+        trace.of(whole).stem = name
 
 
 def _unpack(

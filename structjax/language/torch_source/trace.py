@@ -93,6 +93,7 @@ class Trace:
       problems: what was found.
       line: of the expression that is read.
       steps: evaluated nodes, against a budget.
+      assigned: values that got a Python name: number of definitions then, and line.
     """
 
     schema: Schema
@@ -100,6 +101,7 @@ class Trace:
     definitions: list[Definition] = field(default_factory=list)
     line: int = 1
     steps: int = 0
+    assigned: dict[Expression, tuple[int, int]] = field(default_factory=dict)
     _known: dict[Expression, Variable] = field(default_factory=dict)
 
     def spend(self) -> None:
