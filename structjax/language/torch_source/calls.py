@@ -63,7 +63,9 @@ _TRAINING = {
 }
 _UNUSABLE = {
     **dict.fromkeys(("item", "tolist", "numpy", "cpu"), "values stay tensors"),
-    **dict.fromkeys(("argmax", "argmin", "argsort", "sort", "topk"), "choose by `where`"),
+    **dict.fromkeys(
+        ("argmax", "argmin", "argsort", "sort", "topk"), "choose by `where`"
+    ),
     **dict.fromkeys(("round", "floor", "ceil", "trunc"), "rounding has no derivative"),
     **dict.fromkeys(("gather", "index_select", "take"), "indices are constants"),
 }
@@ -123,7 +125,9 @@ def _method(callee: Method, values: Any, options: Any, machine: Machine) -> Any:
         hint = "helper methods are defined in the class"
         raise Refused("CALL", f"the module has no method `{name}`", hint)
     if isinstance(receiver, Extremes):
-        raise Refused("CALL", f"`.{name}` of values and indices", "take `.values` first")
+        raise Refused(
+            "CALL", f"`.{name}` of values and indices", "take `.values` first"
+        )
     operand = tensor(receiver)
     if name in _RETYPING:
         return retyped(operand, name, values, options)
@@ -158,7 +162,9 @@ def _library(callee: Namespace, values: Any, options: Any, machine: Machine) -> 
     if tuple(root) == ("torch", "nn"):
         hint = "every weight is an `nn.Parameter` with a name; layers have none"
         raise Refused("CALL", f"`nn.{name}` is not accepted", hint)
-    qualified = f"{root[-1]}.{name}" if root and root[-1] in ("linalg", "special") else name
+    qualified = (
+        f"{root[-1]}.{name}" if root and root[-1] in ("linalg", "special") else name
+    )
     if tuple(root) in _ROOTS and qualified in FUNCTIONS:
         return call(qualified, machine, values, options)
     if tuple(root) in _ROOTS and name in FUNCTIONS and qualified != name:
@@ -171,7 +177,9 @@ def _unknown(message: str, name: str) -> Refused:
     return Refused("CALL", message, guess or "docs/torch.md lists what is accepted")
 
 
-def call(name: str, machine: Machine, values: list[Any], options: dict[str, Any]) -> Any:
+def call(
+    name: str, machine: Machine, values: list[Any], options: dict[str, Any]
+) -> Any:
     """One of PyTorch's functions on evaluated arguments.
 
     Raises:
@@ -179,7 +187,9 @@ def call(name: str, machine: Machine, values: list[Any], options: dict[str, Any]
     """
     options = {_ALIASES.get(key, key): value for key, value in options.items()}
     if "out" in options:
-        raise Refused("IN_PLACE", "`out=` changes a tensor in place", "assign the result")
+        raise Refused(
+            "IN_PLACE", "`out=` changes a tensor in place", "assign the result"
+        )
     boolean = "dtype" in options and check_dtype(options["dtype"])
     if boolean:
         raise Refused("TYPE", "a constant of truth values", "write a comparison")
@@ -200,7 +210,9 @@ def _bound(
     except TypeError as error:
         accepted = [str(p) for p in list(signature.parameters.values())[1:]]
         text = ", ".join(p.split(":")[0] + _default(p) for p in accepted)
-        raise Refused("ARITY", f"{name}: {error}", f"accepted: {name}({text})") from error
+        raise Refused(
+            "ARITY", f"{name}: {error}", f"accepted: {name}({text})"
+        ) from error
     return function(machine.trace, *values, **options)
 
 

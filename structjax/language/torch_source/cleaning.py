@@ -66,4 +66,3 @@ def _replaced(trace: Trace, operand: Tensor, given: list[float | None]) -> Tenso
 
 CLEANING: dict[str, Callable[..., Any]] = {"nan_to_num": nan_to_num}
 """PyTorch's name -> handler `(trace, arguments)`."""
-

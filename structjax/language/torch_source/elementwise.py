@@ -25,7 +25,9 @@ def align(operands: Sequence[Tensor]) -> tuple[list[np.ndarray], int | None]:
     """
     rank = max(operand.ndim for operand in operands)
     batches = {rank - o.ndim + o.batch for o in operands if o.batch is not None}
-    arrays = [o.elements.reshape((1,) * (rank - o.ndim) + o.elements.shape) for o in operands]
+    arrays = [
+        o.elements.reshape((1,) * (rank - o.ndim) + o.elements.shape) for o in operands
+    ]
     texts = " and ".join(o.text for o in operands if o.ndim)
     if len(batches) > 1:
         raise Refused(

@@ -101,8 +101,12 @@ def _key(node: ast.expr, frame: Frame, machine: Machine) -> str:
 def _text(node: ast.JoinedStr, frame: Frame, machine: Machine) -> str:
     parts = []
     for part in node.values:
-        value = part.value if isinstance(part, ast.Constant | ast.FormattedValue) else ""
-        known = value if isinstance(part, ast.Constant) else machine.evaluate(value, frame)
+        value = (
+            part.value if isinstance(part, ast.Constant | ast.FormattedValue) else ""
+        )
+        known = (
+            value if isinstance(part, ast.Constant) else machine.evaluate(value, frame)
+        )
         if not isinstance(known, str | int):
             raise Refused("TYPE", f"{kind(known)} in a text", "integers and texts")
         parts.append(str(known))
@@ -182,7 +186,12 @@ def _of_self(name: str, machine: Machine) -> Any:
     if name == "training":
         hint = "a policy is the same in training and in use"
         raise Refused("TRAINING", "the training flag", hint)
-    if name in ("register_buffer", "parameters", "named_parameters", "register_parameter"):
+    if name in (
+        "register_buffer",
+        "parameters",
+        "named_parameters",
+        "register_parameter",
+    ):
         return Method(SELF, name)
     known = (*machine.attributes, *machine.methods)
     guess = did_you_mean(name, known)
@@ -307,7 +316,9 @@ def _compared(op: ast.cmpop, left: Any, right: Any, machine: Machine) -> Any:
     if isinstance(op, ast.Is | ast.IsNot):
         return (left is right) == isinstance(op, ast.Is)
     if isinstance(op, ast.In | ast.NotIn):
-        if not isinstance(right, dict | list | tuple) or not isinstance(left, str | int):
+        if not isinstance(right, dict | list | tuple) or not isinstance(
+            left, str | int
+        ):
             raise Refused("NODE", "`in` is accepted for keys and lists of constants")
         return (left in right) == isinstance(op, ast.In)
     if isinstance(left, Tensor) or isinstance(right, Tensor):

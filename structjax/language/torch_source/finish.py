@@ -120,9 +120,7 @@ def _alias_map(aliases: Sequence[Row]) -> dict[Expression, Variable]:
     return found
 
 
-def _ordered(
-    rows: Sequence[Row], aliases: Sequence[Row], trace: Trace
-) -> list[Row]:
+def _ordered(rows: Sequence[Row], aliases: Sequence[Row], trace: Trace) -> list[Row]:
     """Latents that only point stand where Python assigned them, before their uses."""
     renamed = _alias_map(aliases)
     pending = {row.key: row for row in aliases}

@@ -52,7 +52,9 @@ def clamp_max(trace: Trace, input: Any, max: Any) -> Tensor:
     return clamp(trace, input, None, max)
 
 
-def softplus(trace: Trace, input: Any, beta: Any = 1.0, threshold: Any = 20.0) -> Tensor:
+def softplus(
+    trace: Trace, input: Any, beta: Any = 1.0, threshold: Any = 20.0
+) -> Tensor:
     """log(1 + exp(beta x)) / beta; the threshold makes no difference in float32."""
     if not isinstance(threshold, int | float) or threshold < 15:
         raise Refused("CALL", f"softplus with threshold={threshold}", "20 is accepted")

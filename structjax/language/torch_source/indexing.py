@@ -33,7 +33,9 @@ def index(operand: Tensor, key: Any) -> Tensor:
             lists += isinstance(one, list)
         at += 1
     if lists > 1 or (lists and any(k is None or isinstance(k, int) for k in keys)):
-        raise Refused("INDEX", "a list of positions beside other indices", "index twice")
+        raise Refused(
+            "INDEX", "a list of positions beside other indices", "index twice"
+        )
     elements = operand.elements[tuple(numpy_keys)]
     if not isinstance(elements, np.ndarray):
         single = np.empty((), object)
@@ -77,7 +79,9 @@ def _static(key: Any, operand: Tensor, at: int) -> Any:
 
 def _slice(key: slice) -> slice:
     for bound in (key.start, key.stop, key.step):
-        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
+        if bound is not None and (
+            isinstance(bound, bool) or not isinstance(bound, int)
+        ):
             raise Refused("INDEX", f"{kind(bound)} as a bound of a slice")
     if key.step is not None and key.step < 1:
         raise Refused("INDEX", f"a slice with step {key.step}", "use `flip`")

@@ -26,7 +26,9 @@ def read_inputs(forward: ast.FunctionDef, machine: Machine) -> dict[str, Tensor]
     names = [a.arg for a in arguments[: max(required, 1)]]
     if forward.args.vararg or forward.args.kwarg or not arguments:
         problem = f"`forward({ast.unparse(forward.args)})` names no inputs"
-        machine.trace.problems.error("SIGNATURE", forward.lineno, problem, accepted(schema))
+        machine.trace.problems.error(
+            "SIGNATURE", forward.lineno, problem, accepted(schema)
+        )
         return {}
     by_name = {name: found for name in names if (found := named(schema, name))}
     rest = [name for name in names if name not in by_name]

@@ -34,7 +34,11 @@ def matmul(trace: Trace, input: Any, other: Any) -> Tensor:
     result = reduced(trace, products, -2, False, total)
     if right.ndim == 1:
         result = squeeze(trace, result, -1)
-    return squeeze(trace, result, -2 if right.ndim > 1 else -1) if left.ndim == 1 else result
+    return (
+        squeeze(trace, result, -2 if right.ndim > 1 else -1)
+        if left.ndim == 1
+        else result
+    )
 
 
 def einsum(trace: Trace, equation: Any, *operands: Any) -> Tensor:
@@ -51,7 +55,9 @@ def einsum(trace: Trace, equation: Any, *operands: Any) -> Tensor:
         for i, letter in enumerate(labels):
             if letter not in names:
                 spread = unsqueeze(trace, spread, i)
-        product = spread if product is None else elementwise(trace, "mul", product, spread)
+        product = (
+            spread if product is None else elementwise(trace, "mul", product, spread)
+        )
     assert product is not None
     dims = tuple(range(len(output), len(labels)))
     return reduced(trace, product, dims, False, total) if dims else product
@@ -67,7 +73,10 @@ def _labels(equation: Any, tensors: list[Tensor]) -> tuple[list[str], list[str]]
         and set(left) <= letters | {","}
         and set(right) <= set(left) & letters
         and len(inputs) == len(tensors)
-        and all(len(set(n)) == len(n) == t.ndim for n, t in zip(inputs, tensors, strict=True))
+        and all(
+            len(set(n)) == len(n) == t.ndim
+            for n, t in zip(inputs, tensors, strict=True)
+        )
         and len(set(right)) == len(right)
     )
     if not known:
@@ -107,7 +116,9 @@ def diag_embed(trace: Trace, input: Any) -> Tensor:
     """A diagonal matrix of the last axis."""
     operand = tensor(input)
     if not operand.ndim or operand.batch == operand.ndim - 1:
-        raise Refused("SHAPE", f"a diagonal of {operand.text}", "its last axis is taken")
+        raise Refused(
+            "SHAPE", f"a diagonal of {operand.text}", "its last axis is taken"
+        )
     n = operand.elements.shape[-1]
     shape = (*operand.elements.shape, n)
     elements = filled(shape, Number(0.0)).elements
@@ -120,7 +131,9 @@ def diag(trace: Trace, input: Any) -> Tensor:
     """`torch.diag`: of a vector a matrix, of a matrix its diagonal."""
     operand = tensor(input)
     if operand.batch is not None or operand.ndim not in (1, 2):
-        raise Refused("SHAPE", f"diag of {operand.text}", "use `diag_embed`, `diagonal`")
+        raise Refused(
+            "SHAPE", f"diag of {operand.text}", "use `diag_embed`, `diagonal`"
+        )
     if operand.ndim == 1:
         return diag_embed(trace, operand)
     return Tensor(operand.elements.diagonal().copy())
@@ -197,4 +210,3 @@ LINEAR: dict[str, Callable[..., Any]] = {
     "softmax": softmax,
 }
 """PyTorch's name -> handler `(trace, arguments)`."""
-

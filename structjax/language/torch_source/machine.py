@@ -146,4 +146,3 @@ FORBIDDEN = {
         *("hasattr", "callable", "id", "iter", "next", "map", "filter", "any", "all"),
     )
 } | {"print": "info entries are logged without it", "round": "it has no derivative"}
-

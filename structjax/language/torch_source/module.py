@@ -103,11 +103,18 @@ def _initialise(node: ast.FunctionDef, machine: Machine) -> None:
     frame = Frame({node.args.args[0].arg: SELF} if node.args.args else {}, "__init__")
     parameters = node.args.args[1:]
     defaults = dict(
-        zip(reversed([p.arg for p in parameters]), reversed(node.args.defaults), strict=False)
+        zip(
+            reversed([p.arg for p in parameters]),
+            reversed(node.args.defaults),
+            strict=False,
+        )
     )
     if node.args.vararg or node.args.kwarg or node.args.kwonlyargs:
         machine.trace.problems.error(
-            "SIGNATURE", node.lineno, "`__init__` takes stars", "write `def __init__(self):`"
+            "SIGNATURE",
+            node.lineno,
+            "`__init__` takes stars",
+            "write `def __init__(self):`",
         )
     for parameter in parameters:
         if parameter.arg in defaults:
@@ -203,6 +210,5 @@ def _parameters(name: str, new: NewParameter, machine: Machine) -> Tensor:
 
 
 def _places(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-
 
     return list(np.ndindex(*shape))

@@ -27,9 +27,7 @@ def accepted(name: str, prefix: str, taken: Iterable[str], machine: Machine) -> 
     return changed
 
 
-def latent_names(
-    entries: Iterable[Entry], machine: Machine
-) -> list[tuple[str, Entry]]:
+def latent_names(entries: Iterable[Entry], machine: Machine) -> list[tuple[str, Entry]]:
     """The entries that become latents, with their names."""
     found: list[tuple[str, Entry]] = []
     machine.trace.line = machine.methods["forward"].node.lineno
@@ -63,7 +61,11 @@ def weight_names(
             wanted.setdefault(element.name, f"{name}_{i}" if entry.vector else name)
     names: dict[str, str] = {}
     for parameter in machine.parameters:
-        taken = {*latents, *names.values(), *(set(wanted.values()) - {wanted.get(parameter)})}
+        taken = {
+            *latents,
+            *names.values(),
+            *(set(wanted.values()) - {wanted.get(parameter)}),
+        }
         bare = parameter.lstrip("_")
         candidates = (wanted.get(parameter, bare), bare, f"raw_{bare}")
         fitting = [name for name in candidates if _fits(name, taken)]

@@ -69,7 +69,9 @@ def read_outputs(value: Any, machine: Machine) -> Outputs:
     stds, coupling = _spread(tensors[1], machine.trace)
     heads = tuple(
         Head(action.name, "normal", pair)
-        for action, pair in zip(schema.actions, zip(means, stds, strict=True), strict=True)
+        for action, pair in zip(
+            schema.actions, zip(means, stds, strict=True), strict=True
+        )
     )
     return Outputs(heads, coupling, entries)
 
@@ -133,7 +135,9 @@ def _cholesky(
     zero = Number(0.0)
     count = len(matrix)
     for i in range(count):
-        if matrix[i, i] == zero or any(matrix[i, j] != zero for j in range(i + 1, count)):
+        if matrix[i, i] == zero or any(
+            matrix[i, j] != zero for j in range(i + 1, count)
+        ):
             text = f"row {i} of the Cholesky factor is not lower triangular"
             hint = "its diagonal is positive and all above it are zeros: `torch.tril`"
             raise Refused("OUTPUT", text, hint)

@@ -47,7 +47,11 @@ def _range(trace: Trace, *bounds: Any) -> range:
 
 
 def _absolute(trace: Trace, value: Any) -> Any:
-    return abs(value) if isinstance(value, int | float) else elementwise(trace, "abs", value)
+    return (
+        abs(value)
+        if isinstance(value, int | float)
+        else elementwise(trace, "abs", value)
+    )
 
 
 def _extreme(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -107,7 +111,9 @@ def _convert(function: Callable[..., Any]) -> Callable[..., Any]:
 def _math(function: Callable[..., float]) -> Callable[..., float]:
     def apply(trace: Trace, *values: Any) -> float:
         if any(isinstance(v, Tensor) for v in values):
-            raise Refused("TYPE", "a function of math takes no tensor", "use torch's own")
+            raise Refused(
+                "TYPE", "a function of math takes no tensor", "use torch's own"
+            )
         try:
             result = float(function(*map(_number, values)))
         except (ValueError, ArithmeticError, TypeError) as error:

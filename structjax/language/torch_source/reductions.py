@@ -138,8 +138,13 @@ def _amin(trace: Trace, input: Any, dim: Any = None, keepdim: Any = False) -> Te
 
 def extreme(binary: str, first: Reduce, shared: Reduce) -> Callable[..., Any]:
     """`torch.max`: of everything, along an axis, or of two tensors."""
+
     def apply(
-        trace: Trace, input: Any, dim: Any = None, keepdim: Any = False, other: Any = None
+        trace: Trace,
+        input: Any,
+        dim: Any = None,
+        keepdim: Any = False,
+        other: Any = None,
     ) -> Any:
         second = other if other is not None else dim
         if isinstance(second, Tensor):

@@ -123,9 +123,7 @@ def _failed(statement: ast.stmt, frame: Frame) -> Returned | None:
     return None
 
 
-def _statement(
-    node: ast.stmt, frame: Frame, machine: Machine
-) -> Returned | None:
+def _statement(node: ast.stmt, frame: Frame, machine: Machine) -> Returned | None:
     match node:
         case ast.Assign(targets=targets, value=value):
             result = machine.attempt(value, frame)
@@ -220,9 +218,7 @@ def _unpack(
         assign(part, item, frame, machine)
 
 
-def _entry(
-    target: ast.Subscript, value: Any, frame: Frame, machine: Machine
-) -> None:
+def _entry(target: ast.Subscript, value: Any, frame: Frame, machine: Machine) -> None:
     """`info["latent_x"] = ...`."""
     container = machine.evaluate(target.value, frame)
     if isinstance(container, Tensor):
@@ -241,7 +237,9 @@ def _entry(
 
 def _augmented(node: ast.AugAssign, frame: Frame, machine: Machine) -> None:
     if isinstance(node.target, ast.Name):
-        current = machine.evaluate(ast.Name(node.target.id, ast.Load(), lineno=node.lineno), frame)
+        current = machine.evaluate(
+            ast.Name(node.target.id, ast.Load(), lineno=node.lineno), frame
+        )
     else:
         current = None
     if current is None or isinstance(current, Tensor):

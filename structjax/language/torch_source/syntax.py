@@ -29,7 +29,11 @@ _NODES: dict[type[ast.AST], tuple[str, str, str]] = {
     ast.Nonlocal: ("NODE", "nonlocal", "a policy has no state"),
     ast.Delete: ("NODE", "del", "delete it"),
     ast.Try: ("NODE", "try", "delete it"),
-    ast.With: ("TRAINING", "a with block", "delete `with`; the policy is differentiated"),
+    ast.With: (
+        "TRAINING",
+        "a with block",
+        "delete `with`; the policy is differentiated",
+    ),
     ast.Match: ("NODE", "match", "write `torch.where`"),
     ast.Yield: ("NODE", "yield", "return the mean, the Cholesky factor and info"),
     ast.YieldFrom: ("NODE", "yield", "return the mean, the Cholesky factor and info"),

@@ -133,7 +133,9 @@ class Trace:
         if expression in self._known:
             return self._known[expression]
         if len(self.definitions) >= MAX_DEFINITIONS:
-            self._exhausted(f"the module expands to over {MAX_DEFINITIONS:,} operations")
+            self._exhausted(
+                f"the module expands to over {MAX_DEFINITIONS:,} operations"
+            )
         name = Variable(f"#{len(self.definitions)}")
         definition = Definition(
             expression,
@@ -154,9 +156,7 @@ class Trace:
         """None for a scalar, n for a vector."""
         match expression:
             case Observation(name):
-                return next(
-                    f.size for f in self.schema.observations if f.name == name
-                )
+                return next(f.size for f in self.schema.observations if f.name == name)
             case Variable():
                 return self.of(expression).size
             case Slice(_, start, stop):
@@ -231,9 +231,7 @@ class Trace:
         return parts
 
 
-def _simplified(
-    operator: str, arguments: Sequence[Expression]
-) -> Expression | None:
+def _simplified(operator: str, arguments: Sequence[Expression]) -> Expression | None:
     """A constant, or an argument that the operator does not change."""
     for position, neutral in _NEUTRAL.get(operator, {}).items():
         argument = arguments[position]
@@ -253,5 +251,3 @@ def _simplified(
             f"constants are numbers up to {MAX_NUMBER:g}",
         )
     return Number(float(value) + 0.0)
-
-

@@ -82,9 +82,7 @@ def _text(shape: Sequence[Any]) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
-def flatten(
-    trace: Trace, input: Any, start_dim: Any = 0, end_dim: Any = -1
-) -> Tensor:
+def flatten(trace: Trace, input: Any, start_dim: Any = 0, end_dim: Any = -1) -> Tensor:
     """Several axes as one."""
     operand = tensor(input)
     first, last = (axis(d, operand.ndim) for d in (start_dim, end_dim))
@@ -241,7 +239,9 @@ def split(
     if along == operand.batch:
         raise Refused("SHAPE", f"a split of {operand.text} along the batch axis")
     if isinstance(sections, int) and sections > 0:
-        sections = [sections] * (count // sections) + [count % sections][: count % sections]
+        sections = [sections] * (count // sections) + [count % sections][
+            : count % sections
+        ]
     if not isinstance(sections, tuple | list) or sum(sizes(sections)) != count:
         raise Refused("SHAPE", f"axis {along} of {operand.text} split into {sections}")
     stops = list(np.cumsum(checked_sections(sections)))[:-1]

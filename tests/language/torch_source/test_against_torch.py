@@ -17,7 +17,9 @@ NAMES = tuple(SCHEMAS)
 
 def build(name):
     """An instance of the fixture's class."""
-    spec = importlib.util.spec_from_file_location(f"torch_{name}", FIXTURES / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"torch_{name}", FIXTURES / f"{name}.py"
+    )
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     (found,) = (
@@ -78,7 +80,9 @@ def latents_of(info, program, number):
         name = name if name in logged else f"latent_{name}"
         if name in logged:
             shape = (number,) if logged[name] is None else (number, logged[name])
-            whole = tensor.reshape(shape) if tensor.numel() == np.prod(shape) else tensor
+            whole = (
+                tensor.reshape(shape) if tensor.numel() == np.prod(shape) else tensor
+            )
             found[name] = whole.expand(shape)
     assert set(found) == set(logged)
     return found
@@ -102,7 +106,9 @@ def test_values_and_latents(name, kinks):
     assert set(found) == set(expected)
     for key, wanted in expected.items():
         wanted = wanted.detach().float().numpy()
-        np.testing.assert_allclose(found[key], wanted, rtol=2e-5, atol=2e-6, err_msg=key)
+        np.testing.assert_allclose(
+            found[key], wanted, rtol=2e-5, atol=2e-6, err_msg=key
+        )
 
 
 @pytest.mark.parametrize("kinks", [False, True])
@@ -119,9 +125,11 @@ def test_gradients(name, kinks):
     loss.backward()
     wanted = np.concatenate([p.grad.numpy().reshape(-1) for p in model.parameters()])
     found = gradient(structure, schema, weights, obs, cotangents)
-    scale = np.abs(wanted).max()
+    scale = float(np.abs(wanted).max())
     for parameter, value in zip(structure.parameters, wanted, strict=True):
-        assert found[parameter.name] == pytest.approx(value, rel=2e-4, abs=2e-6 * scale)
+        assert found[parameter.name] == pytest.approx(
+            float(value), rel=2e-4, abs=2e-6 * scale
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
