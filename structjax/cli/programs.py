@@ -29,9 +29,9 @@ class Check:
     """File with the program."""
     task: str = "car_racing"
     """Name of the task, or path/to/file.py:function."""
-    source: Annotated[
-        Literal["structjax", "torch"], tyro.conf.arg(name="from")
-    ] = "structjax"
+    source: Annotated[Literal["structjax", "torch"], tyro.conf.arg(name="from")] = (
+        "structjax"
+    )
     """What the file is written in; torch: a class derived from nn.Module."""
     output: Path | None = None
     """Where to write an accepted module as a program of the structure language."""

@@ -1,1 +1,1 @@
-"""PyTorch policies as they are: an `nn.Module` is read into a Structure, without torch."""
+"""PyTorch policies as they are: an `nn.Module` becomes a Structure, without torch."""

@@ -136,7 +136,7 @@ def _method(callee: Method, values: Any, options: Any, machine: Machine) -> Any:
     if name not in FUNCTIONS or name in ("cat", "stack", "zeros", "ones"):
         raise _unknown(f"tensors have no `{name}` here", name)
     if name == "where":
-        condition, other = (values + [None, None])[:2]
+        condition, other = [*values, None, None][:2]
         return call("where", machine, [condition, operand, other], options)
     return call(name, machine, [operand, *values], options)
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-
 from structjax.language.structure import (
     Expression,
     Index,

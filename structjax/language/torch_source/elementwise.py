@@ -1,6 +1,7 @@
 """Broadcasting, and operators on every element: as vectors where lines are vectors."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,7 @@ def elementwise(trace: Trace, operator: str, *operands: Any) -> Tensor:
     boolean = row.result == "truth" or (
         row.result == "same" and all(t.boolean for t in kept)
     )
-    apply = lambda *arguments: trace.apply(operator, *arguments)  # noqa: E731
-    return Tensor(mapped(trace, apply, arrays), batch, boolean)
+    return Tensor(mapped(trace, partial(trace.apply, operator), arrays), batch, boolean)
 
 
 def mapped(
@@ -66,13 +66,14 @@ def mapped(
 ) -> np.ndarray:
     """A function of scalars or of equally long vectors, over arrays of one shape."""
     result = np.empty(arrays[0].shape, object)
+    trace.spend(result.size)
     along = _vector_axis(trace, arrays)
     if along is None:
         for place in np.ndindex(result.shape):
             result[place] = function(*(a[place] for a in arrays))
         return result
     moved = [np.moveaxis(a, along, -1) for a in arrays]
-    target = np.moveaxis(result, along, -1)
+    target: Any = np.moveaxis(result, along, -1)
     for place in np.ndindex(target.shape[:-1]):
         arguments = [_argument(trace, list(a[place])) for a in moved]
         vector = function(*arguments)
@@ -80,13 +81,13 @@ def mapped(
             target[place] = vector
         else:
             for i in range(target.shape[-1]):
-                target[(*place, i)] = element(vector, i)
+                target[place][i] = element(vector, i)
     return result
 
 
 def _vector_axis(trace: Trace, arrays: Sequence[np.ndarray]) -> int | None:
     """The longest axis along which every line holds a vector, if there is one."""
-    shape = arrays[0].shape
+    shape: tuple[int, ...] = arrays[0].shape
     for along in sorted(range(len(shape)), key=lambda i: -shape[i]):
         if shape[along] > 1 and all(_lines_with_vectors(trace, arrays, along)):
             return along

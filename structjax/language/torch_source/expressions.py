@@ -12,6 +12,7 @@ from structjax.language.torch_source.functions import logical, power, truth
 from structjax.language.torch_source.indexing import index, item
 from structjax.language.torch_source.linear import matmul
 from structjax.language.torch_source.machine import Frame, Machine
+from structjax.language.torch_source.python import MAX_LIST
 from structjax.language.torch_source.refusal import Refused
 from structjax.language.torch_source.values import (
     BATCH,
@@ -28,7 +29,6 @@ from structjax.language.torch_source.values import (
 )
 from structjax.language.torch_source.views import matrix_transpose
 
-MAX_LIST = 1024
 _STATIC = "Python decides before it sees an observation; use `torch.where`"
 
 _TENSOR: dict[type[ast.AST], str] = {
@@ -51,6 +51,7 @@ _PYTHON: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
+    ast.Pow: lambda left, right: _power(left, right),
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
@@ -101,16 +102,18 @@ def _key(node: ast.expr, frame: Frame, machine: Machine) -> str:
 def _text(node: ast.JoinedStr, frame: Frame, machine: Machine) -> str:
     parts = []
     for part in node.values:
-        value = (
-            part.value if isinstance(part, ast.Constant | ast.FormattedValue) else ""
-        )
-        known = (
-            value if isinstance(part, ast.Constant) else machine.evaluate(value, frame)
-        )
+        known: Any = None
+        if isinstance(part, ast.FormattedValue):
+            known = machine.evaluate(part.value, frame)
+        elif isinstance(part, ast.Constant):
+            known = part.value
         if not isinstance(known, str | int):
             raise Refused("TYPE", f"{kind(known)} in a text", "integers and texts")
         parts.append(str(known))
-    return "".join(parts)
+    text = "".join(parts)
+    if len(text) > MAX_LIST:
+        raise Refused("TOO_LONG", f"a text of {len(text):,} characters")
+    return text
 
 
 def _slice(node: ast.Slice, frame: Frame, machine: Machine) -> slice:
@@ -257,23 +260,14 @@ def combine(op: ast.operator, left: Any, right: Any, machine: Machine) -> Any:
 
 def _python(op: ast.operator, left: Any, right: Any) -> Any:
     """Arithmetic on numbers; lists and texts join."""
-    for kinds in (list, tuple, str):
-        if isinstance(left, kinds) and isinstance(right, kinds):
-            if isinstance(op, ast.Add) and len(left) + len(right) <= MAX_LIST:
-                return left + right
-    if isinstance(left, list | tuple) and isinstance(op, ast.Mult):
-        if isinstance(right, int) and 0 <= right * len(left) <= MAX_LIST:
-            return left * right
+    joined = _joined(op, left, right)
+    if joined is not None:
+        return joined
     for value in (left, right):
         if not isinstance(value, int | float):
             tensor(value)
     try:
-        if isinstance(op, ast.Pow):
-            result = float(left) ** float(right)
-            whole = isinstance(left, int) and isinstance(right, int) and right >= 0
-            result = int(result) if whole and abs(result) < 1e15 else result
-        else:
-            result = _PYTHON[type(op)](left, right)
+        result = _PYTHON[type(op)](left, right)
     except KeyError:
         raise Refused("NODE", "the operator is not accepted for numbers") from None
     except ArithmeticError:
@@ -282,6 +276,24 @@ def _python(op: ast.operator, left: Any, right: Any) -> Any:
         hint = f"constants are numbers up to {MAX_NUMBER:g}"
         raise Refused("CONST", "the result is not a finite real number", hint)
     return result
+
+
+def _joined(op: ast.operator, left: Any, right: Any) -> Any:
+    """Two lists or texts end to end, or a list repeated; None for anything else."""
+    if isinstance(left, list | tuple | str) and type(left) is type(right):
+        fits = len(left) + len(right) <= MAX_LIST
+        return operator.add(left, right) if fits and isinstance(op, ast.Add) else None
+    if isinstance(left, list | tuple) and type(right) is int:
+        fits = 0 <= right * len(left) <= MAX_LIST
+        return left * right if fits and isinstance(op, ast.Mult) else None
+    return None
+
+
+def _power(left: float, right: float) -> float:
+    """A power without huge integers."""
+    result: Any = float(left) ** float(right)
+    whole = isinstance(left, int) and isinstance(right, int) and right >= 0
+    return int(result) if whole and abs(result) < 1e15 else result
 
 
 def _logic(node: ast.BoolOp, frame: Frame, machine: Machine) -> Any:

@@ -150,7 +150,7 @@ def power(trace: Trace, input: Any, exponent: Any) -> Tensor:
 
 
 def leaky_relu(trace: Trace, input: Any, negative_slope: Any = 0.01) -> Tensor:
-    """x above 0, a share of it below."""
+    """X above 0, a share of it below."""
     above = elementwise(trace, "gt", input, 0.0)
     return elementwise(
         trace, "where", above, input, elementwise(trace, "mul", input, negative_slope)
@@ -163,7 +163,7 @@ def reciprocal(trace: Trace, input: Any) -> Tensor:
 
 
 def lerp(trace: Trace, input: Any, end: Any, weight: Any) -> Tensor:
-    """input + weight (end - input)."""
+    """Input + weight (end - input)."""
     way = elementwise(trace, "mul", weight, elementwise(trace, "sub", end, input))
     return elementwise(trace, "add", input, way)
 

@@ -4,7 +4,6 @@ import string
 from collections.abc import Callable
 from typing import Any
 
-
 from structjax.language.structure import Number
 from structjax.language.torch_source.elementwise import elementwise
 from structjax.language.torch_source.indexing import index
@@ -12,7 +11,7 @@ from structjax.language.torch_source.reductions import length, reduced, total
 from structjax.language.torch_source.refusal import Refused
 from structjax.language.torch_source.trace import Trace
 from structjax.language.torch_source.values import Tensor, axis, filled, kind, tensor
-from structjax.language.torch_source.views import permute, stack, squeeze, unsqueeze
+from structjax.language.torch_source.views import permute, squeeze, stack, unsqueeze
 
 BEYOND = 1e30
 """An upper bound that nothing reaches, for clamps with a lower bound only."""

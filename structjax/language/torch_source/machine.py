@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from structjax.language.names import did_you_mean
 from structjax.language.syntax import excerpt
@@ -101,7 +101,7 @@ class Machine:
 
     def note(self, refusal: Refused, node: ast.AST) -> None:
         """Notes why something is not accepted."""
-        line = refusal.line or getattr(node, "lineno", 1)
+        line = refusal.line or cast(ast.expr, node).lineno
         hint = refusal.hint
         if refusal.code in ("INDEX", "SHAPE") and self.inputs:
             hint = "; ".join(filter(None, (hint, f"the inputs are {self.inputs}")))

@@ -1,4 +1,4 @@
-"""Names of weights and latents, from attributes and from keys of the info dictionary."""
+"""Names of weights and latents: from attributes and keys of the info dictionary."""
 
 import keyword
 import re
@@ -17,7 +17,7 @@ def stem(key: str) -> tuple[str, str]:
 
 
 def accepted(name: str, prefix: str, taken: Iterable[str], machine: Machine) -> str:
-    """The name itself, or one like it that a program can have; a change is a warning."""
+    """The name, or one like it that a program can have; a change is a warning."""
     used = set(taken)
     if _fits(name, used):
         return name

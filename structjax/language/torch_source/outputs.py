@@ -141,7 +141,7 @@ def _cholesky(
             text = f"row {i} of the Cholesky factor is not lower triangular"
             hint = "its diagonal is positive and all above it are zeros: `torch.tril`"
             raise Refused("OUTPUT", text, hint)
-    stds = [_row_length(trace, matrix[i, : i + 1]) for i in range(count)]
+    stds = [_row_length(trace, list(matrix[i, : i + 1])) for i in range(count)]
     below = [(i, j) for i in range(count) for j in range(i)]
     if all(matrix[place] == zero for place in below):
         return stds, ()

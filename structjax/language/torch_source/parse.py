@@ -126,8 +126,9 @@ def _documentation(
 ) -> dict[str, str]:
     """Name -> the comment beside or above it; `""` is the class's docstring."""
     comments = Comments(source)
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    texts = [ast.get_docstring(node) for node in (*classes, tree)]
-    docs = {"": next((text for text in texts if text), "")}
+    docs = {"": ""}
+    for node in (tree, *tree.body):
+        if isinstance(node, ast.Module | ast.ClassDef):
+            docs[""] = ast.get_docstring(node) or docs[""]
     docs |= {name: comments.of(line, line) for name, line in lines.items()}
     return {name: text for name, text in docs.items() if text}

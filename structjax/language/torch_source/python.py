@@ -11,6 +11,7 @@ from structjax.language.torch_source.trace import Trace
 from structjax.language.torch_source.values import Tensor, kind, tensor
 
 MAX_TURNS = 256
+MAX_LIST = 1024
 
 
 def listed(value: Any) -> list[Any]:
@@ -24,8 +25,8 @@ def listed(value: Any) -> list[Any]:
         raise Refused("CONTROL", "a loop over a tensor", hint)
     if not isinstance(value, list | tuple | dict | range):
         raise Refused("LOOP", f"a loop over {kind(value)}", "`for i in range(n)`")
-    if len(value) > MAX_TURNS:
-        text = f"a loop of {len(value):,} turns"
+    if (isinstance(value, range) and value[MAX_TURNS:]) or len(value) > MAX_TURNS:
+        text = f"a loop of more than {MAX_TURNS} turns"
         raise Refused("LOOP", text, f"at most {MAX_TURNS} turns are accepted")
     return list(value)
 
@@ -165,7 +166,10 @@ def list_method(receiver: Any, name: str, values: Sequence[Any], entries: Any) -
         receiver.append(values[0])
         return None
     if isinstance(receiver, list) and name == "extend" and len(values) == 1:
-        receiver.extend(listed(values[0]))
+        more = listed(values[0])
+        if len(receiver) + len(more) > MAX_LIST:
+            raise Refused("TOO_LONG", f"a list of more than {MAX_LIST} items")
+        receiver.extend(more)
         return None
     if isinstance(receiver, dict):
         if name == "update" and all(isinstance(v, dict) for v in values):

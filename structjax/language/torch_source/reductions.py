@@ -31,6 +31,7 @@ def reduced(
         )
     kept = [i for i in range(operand.ndim) if i not in dims]
     moved = operand.elements.transpose([*kept, *dims])
+    trace.spend(moved.size)
     lines = moved.reshape([*moved.shape[: len(kept)], -1])
     result = np.empty(lines.shape[:-1], object)
     for place in np.ndindex(result.shape):

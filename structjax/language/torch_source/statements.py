@@ -8,6 +8,7 @@ from typing import Any
 from structjax.language.structure import Variable
 from structjax.language.syntax import excerpt, is_docstring
 from structjax.language.torch_source.expressions import combine, static_truth
+from structjax.language.torch_source.indexing import item
 from structjax.language.torch_source.machine import Frame, Machine
 from structjax.language.torch_source.python import listed
 from structjax.language.torch_source.refusal import Refused, Silent
@@ -125,13 +126,8 @@ def _failed(statement: ast.stmt, frame: Frame) -> Returned | None:
 
 def _statement(node: ast.stmt, frame: Frame, machine: Machine) -> Returned | None:
     match node:
-        case ast.Assign(targets=targets, value=value):
-            result = machine.attempt(value, frame)
-            for target in targets:
-                assign(target, result, frame, machine)
-        case ast.AnnAssign(target=target, value=value):
-            if value is not None:
-                assign(target, machine.attempt(value, frame), frame, machine)
+        case ast.Assign() | ast.AnnAssign():
+            _assignment(node, frame, machine)
         case ast.AugAssign():
             _augmented(node, frame, machine)
         case ast.Expr(value=value):
@@ -146,6 +142,17 @@ def _statement(node: ast.stmt, frame: Frame, machine: Machine) -> Returned | Non
         case _:
             _other(node, frame, machine)
     return None
+
+
+def _assignment(
+    node: ast.Assign | ast.AnnAssign, frame: Frame, machine: Machine
+) -> None:
+    if node.value is None:
+        return
+    value = machine.attempt(node.value, frame)
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    for target in targets:
+        assign(target, value, frame, machine)
 
 
 def _other(node: ast.stmt, frame: Frame, machine: Machine) -> None:
@@ -228,7 +235,8 @@ def _entry(target: ast.Subscript, value: Any, frame: Frame, machine: Machine) ->
     key = machine.evaluate(target.slice, frame)
     if isinstance(container, dict) and isinstance(key, str):
         container[key] = value
-    elif isinstance(container, list) and type(key) is int and key < len(container):
+    elif isinstance(container, list):
+        item(container, key)
         container[key] = value
     else:
         text = f"`{excerpt(target)}`: {kind(container)} has no such entry"

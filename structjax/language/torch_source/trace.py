@@ -104,13 +104,13 @@ class Trace:
     assigned: dict[Expression, tuple[int, int]] = field(default_factory=dict)
     _known: dict[Expression, Variable] = field(default_factory=dict)
 
-    def spend(self) -> None:
-        """Counts one evaluated node.
+    def spend(self, count: int = 1) -> None:
+        """Counts evaluated nodes and computed elements.
 
         Raises:
           Exhausted: the module expands too far.
         """
-        self.steps += 1
+        self.steps += count
         if self.steps > MAX_STEPS:
             self._exhausted(f"loops and calls expand to over {MAX_STEPS:,} steps")
 
@@ -223,7 +223,7 @@ class Trace:
         start = 0
         while start < len(line):
             stop = start + 1
-            while stop < len(line) and run(line[start : stop + 1]) is not None:
+            while stop < len(line) and run(line[stop - 1 : stop + 1]) is not None:
                 stop += 1
             part = self.run(line[start:stop])
             parts.append(line[start] if part is None else part)

@@ -42,6 +42,9 @@ class Tensor:
     batch: int | None = None
     boolean: bool = False
 
+    def __post_init__(self) -> None:
+        checked(self.elements.shape)
+
     @property
     def ndim(self) -> int:
         """Number of axes, the batch axis among them."""

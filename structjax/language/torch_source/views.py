@@ -206,7 +206,7 @@ def cat(trace: Trace, tensors: Any, dim: Any = 0) -> Tensor:
     texts = ", ".join(t.text for t in parts)
     if not _same_axes(parts, along) or along == parts[0].batch:
         raise Refused("SHAPE", f"{texts} do not join along axis {along}")
-    checked([sum(t.elements.shape[along] for t in parts)])
+    checked([sum(t.elements.size for t in parts)])
     elements = np.concatenate([t.elements for t in parts], along)
     return Tensor(elements, parts[0].batch, all(t.boolean for t in parts))
 
@@ -275,7 +275,9 @@ def flip(trace: Trace, input: Any, *dims: Any) -> Tensor:
     along = [axis(d, operand.ndim) for d in sizes(dims)]
     if operand.batch in along:
         raise Refused("SHAPE", "the batch in reverse", _BATCH_FIRST)
-    return Tensor(np.flip(operand.elements, along), operand.batch, operand.boolean)
+    return Tensor(
+        np.flip(operand.elements, tuple(along)), operand.batch, operand.boolean
+    )
 
 
 def same(trace: Trace, input: Any) -> Tensor:

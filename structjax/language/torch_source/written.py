@@ -23,7 +23,8 @@ def program_text(program: Program, schema: Schema) -> str:
     text = render(limited, program.docs)
     try:
         same = parse(text, schema).structure == limited
-        reason = "its text would mean something else"
+        coupled = bool(limited.coupling)
+        reason = "its actions are correlated" if coupled else "its text differs"
     except StructureError as error:
         same, reason = False, str(error).split("\n")[0]
     if not same:

@@ -40,24 +40,26 @@ def compute(structure: Structure, schema: Schema, weights, obs):
     return {"mean": mean, "L": cholesky(std, coupling, len(mean))}, latents
 
 
-def batched(structure, schema, values, obs):
-    """The same for a batch `[N, O]`, as NumPy."""
-    weights = {k: jnp.float32(v) for k, v in values.items()}
-    run = jax.jit(jax.vmap(lambda o: compute(structure, schema, weights, o)))
-    return jax.tree.map(np.asarray, run(jnp.asarray(obs)))
+def runner(structure: Structure, schema: Schema):
+    """(weights, observations `[N, O]`, cotangents) -> values, derivatives by weight.
 
+    The values are outputs and latents; the derivatives those of the sum of values
+    times cotangents, of the values that have one.
+    """
 
-def gradient(structure, schema, values, obs, cotangents):
-    """Derivatives of the sum of outputs and latents times these, by parameter."""
-
-    def loss(weights):
+    def loss(weights, obs, cotangents):
         results = jax.vmap(lambda o: compute(structure, schema, weights, o))(obs)
         flat = {**results[0], **results[1]}
-        return sum(jnp.sum(flat[k] * c) for k, c in cotangents.items())
+        return sum(jnp.sum(flat[k] * c) for k, c in cotangents.items()), flat
 
-    weights = {k: jnp.float32(v) for k, v in values.items()}
-    found = jax.jit(jax.grad(loss))(weights)
-    return {k: float(v) for k, v in found.items()}
+    run = jax.jit(jax.value_and_grad(loss, has_aux=True))
+
+    def call(values, obs, cotangents):
+        weights = {k: jnp.float32(v) for k, v in values.items()}
+        (_, flat), found = run(weights, jnp.asarray(obs), cotangents)
+        return jax.tree.map(np.asarray, flat), {k: float(v) for k, v in found.items()}
+
+    return call
 
 
 def split(schema: Schema, names, obs):

@@ -2,11 +2,10 @@
 
 import importlib.util
 import inspect
-import zlib
 
 import numpy as np
 import pytest
-from language.torch_source.against import batched, gradient, split
+from language.torch_source.against import runner, split
 from language.torch_source.modules import FIXTURES, SCHEMAS, fixture
 
 from structjax.language.torch_source.naming import stem
@@ -88,48 +87,36 @@ def latents_of(info, program, number):
     return found
 
 
-def both(name, seed, kinks, number=40):
-    program, model, schema = fixture(name), build(name), SCHEMAS[name]
-    weights = values(program, model, seed, kinks)
-    obs = observations(schema, number, seed + 1, kinks)
-    outputs, info = run_torch(model, schema, obs)
-    expected = {**outputs, **latents_of(info, program, number)}
-    return program.structure, model, schema, weights, obs, expected
-
-
-@pytest.mark.parametrize("kinks", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_values_and_latents(name, kinks):
-    structure, _, schema, weights, obs, expected = both(name, 1, kinks)
-    outputs, latents = batched(structure, schema, weights, obs)
-    found = {**outputs, **latents}
-    assert set(found) == set(expected)
-    for key, wanted in expected.items():
-        wanted = wanted.detach().float().numpy()
-        np.testing.assert_allclose(
-            found[key], wanted, rtol=2e-5, atol=2e-6, err_msg=key
+def test_values_latents_and_gradients(name):
+    program, schema = fixture(name), SCHEMAS[name]
+    run = runner(program.structure, schema)
+    for kinks in (False, True):
+        model = build(name)
+        weights = values(program, model, 1, kinks)
+        obs = observations(schema, 40, 2, kinks)
+        outputs, info = run_torch(model, schema, obs)
+        expected = {**outputs, **latents_of(info, program, 40)}
+        rng = np.random.default_rng(3)
+        cotangents = {
+            key: rng.normal(size=wanted.shape).astype(np.float32)
+            for key, wanted in expected.items()
+            if wanted.requires_grad
+        }
+        found, derivatives = run(weights, obs, cotangents)
+        assert set(found) == set(expected)
+        for key, wanted in expected.items():
+            wanted = wanted.detach().float().numpy()
+            np.testing.assert_allclose(found[key], wanted, 2e-5, 2e-6, err_msg=key)
+        sum(
+            (expected[k] * torch.tensor(c)).sum() for k, c in cotangents.items()
+        ).backward()
+        wanted = np.concatenate(
+            [p.grad.numpy().reshape(-1) for p in model.parameters()]
         )
-
-
-@pytest.mark.parametrize("kinks", [False, True])
-@pytest.mark.parametrize("name", NAMES)
-def test_gradients(name, kinks):
-    structure, model, schema, weights, obs, expected = both(name, 2, kinks)
-    rng = np.random.default_rng(zlib.crc32(name.encode()))
-    cotangents = {
-        key: rng.normal(size=wanted.shape).astype(np.float32)
-        for key, wanted in expected.items()
-        if wanted.requires_grad
-    }
-    loss = sum(torch.sum(expected[k] * torch.tensor(c)) for k, c in cotangents.items())
-    loss.backward()
-    wanted = np.concatenate([p.grad.numpy().reshape(-1) for p in model.parameters()])
-    found = gradient(structure, schema, weights, obs, cotangents)
-    scale = float(np.abs(wanted).max())
-    for parameter, value in zip(structure.parameters, wanted, strict=True):
-        assert found[parameter.name] == pytest.approx(
-            float(value), rel=2e-4, abs=2e-6 * scale
-        )
+        found = np.array([derivatives[p.name] for p in program.structure.parameters])
+        scale = np.abs(wanted).max()
+        np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-6 * scale)
 
 
 @pytest.mark.parametrize("name", NAMES)
