@@ -62,6 +62,7 @@ _TRAINING = {
     **dict.fromkeys(("parameters", "named_parameters"), _DIFFERENTIATED),
 }
 _UNUSABLE = {
+    **dict.fromkeys(("double", "half", "int", "long"), "values are float32"),
     **dict.fromkeys(("item", "tolist", "numpy", "cpu"), "values stay tensors"),
     **dict.fromkeys(
         ("argmax", "argmin", "argsort", "sort", "topk"), "choose by `where`"

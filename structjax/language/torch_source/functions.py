@@ -132,6 +132,17 @@ def guarded(trace: Trace, value: Any, name: str, floor: float) -> None:
         return
 
 
+def atan2(trace: Trace, input: Any, other: Any) -> Tensor:
+    """Angle of a point; the language's own is 0 at the origin."""
+    right = tensor(other).elements.flat
+    if not all(least(expression, trace) > 0 for expression in right):
+        text = "`atan2` is 0 at the origin, PyTorch's depends on the signs of the zeros"
+        trace.warn(
+            "GUARDED", text, "add a small positive number to the second argument"
+        )
+    return elementwise(trace, "atan2", input, other)
+
+
 def power(trace: Trace, input: Any, exponent: Any) -> Tensor:
     """A power with a constant exponent."""
     if isinstance(exponent, Tensor) and exponent.elements.size == 1:
@@ -192,7 +203,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "absolute": unary("abs"),
     "negative": unary("neg"),
     "special.expit": unary("sigmoid"),
-    **{name: binary(name) for name in ("add", "sub", "mul", "div", "atan2")},
+    **{name: binary(name) for name in ("add", "sub", "mul", "div")},
     **{name: binary(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
     "maximum": binary("maximum"),
     "minimum": binary("minimum"),
@@ -200,7 +211,8 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "multiply": binary("mul"),
     "divide": binary("div"),
     "true_divide": binary("div"),
-    "arctan2": binary("atan2"),
+    "atan2": atan2,
+    "arctan2": atan2,
     "logical_and": logical("and_"),
     "logical_or": logical("or_"),
     "logical_not": logical("not_"),

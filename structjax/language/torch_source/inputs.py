@@ -98,19 +98,21 @@ def shape_text(schema: Schema, name: str) -> str:
 
 
 def contents(inputs: dict[str, Tensor]) -> str:
-    """What each input holds, for messages."""
+    """What each input holds along its last axis, for messages."""
+    return "; ".join(
+        f"`{name}` {tensor.text}"
+        + (f": {_columns_text(tensor)}" if tensor.ndim > 1 else "")
+        for name, tensor in inputs.items()
+    )
+
+
+def _columns_text(tensor: Tensor) -> str:
+    """`0-2 tiles.x, 3 speed`."""
+    last = tensor.elements.reshape(-1, tensor.elements.shape[-1])[0]
+    fields = [e.vector.field if isinstance(e, Index) else e.field for e in last]
     parts = []
-    for name, tensor in inputs.items():
-        last = tensor.elements.reshape(-1, tensor.elements.shape[-1])[0]
-        shown = ", ".join(_short(e) for e in last) if tensor.ndim > 1 else ""
-        parts.append(f"{name} {tensor.text}" + (f" ({shown})" if shown else ""))
-    return "; ".join(parts)
-
-
-def _short(expression: Expression) -> str:
-    match expression:
-        case Index(Observation(name), position):
-            return f"{name.rpartition('.')[2]} {position}"
-        case Observation(name):
-            return name.rpartition(".")[2]
-    return "?"
+    for field in dict.fromkeys(fields):
+        first, count = fields.index(field), fields.count(field)
+        place = f"{first}-{first + count - 1}" if count > 1 else str(first)
+        parts.append(f"{place} {field}")
+    return ", ".join(parts)

@@ -103,8 +103,8 @@ class Machine:
         """Notes why something is not accepted."""
         line = refusal.line or cast(ast.expr, node).lineno
         hint = refusal.hint
-        if refusal.code in ("INDEX", "SHAPE") and self.inputs:
-            hint = "; ".join(filter(None, (hint, f"the inputs are {self.inputs}")))
+        if refusal.code == "INDEX" and self.inputs:
+            hint = "; ".join(filter(None, (hint, f"inputs: {self.inputs}")))
         self.trace.problems.error(refusal.code, line, refusal.message, hint)
 
     def name(self, name: str, frame: Frame) -> Any:
@@ -117,7 +117,7 @@ class Machine:
             if name in names:
                 return names[name]
         if name in FORBIDDEN:
-            raise Refused("CALL", f"{name} is not accepted", FORBIDDEN[name])
+            raise Refused("CALL", "not accepted", FORBIDDEN[name])
         if name in BUILTINS:
             return Namespace(("builtins", name))
         known = (*frame.names, *self.names, *BUILTINS)

@@ -121,6 +121,8 @@ def _failed(statement: ast.stmt, frame: Frame) -> Returned | None:
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             frame.names[node.id] = FAULT
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            frame.names[node.name] = FAULT
     return None
 
 
@@ -221,8 +223,8 @@ def _unpack(
     if len(items) != len(parts):
         text = f"{len(items)} values for {len(parts)} names"
         raise Refused("SHAPE", text, "", target.lineno)
-    for part, item in zip(parts, items, strict=True):
-        assign(part, item, frame, machine)
+    for part, one in zip(parts, items, strict=True):
+        assign(part, one, frame, machine)
 
 
 def _entry(target: ast.Subscript, value: Any, frame: Frame, machine: Machine) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from structjax.language.structure import Expression, Index, Number, Slice
-from structjax.language.torch_source.refusal import Refused
+from structjax.language.torch_source.refusal import Refused, Silent
 
 MAX_ELEMENTS = 4096
 
@@ -134,11 +134,14 @@ def tensor(value: Any) -> Tensor:
 
     Raises:
       Refused: it is neither.
+      Silent: it is faulty.
     """
     if isinstance(value, Tensor):
         return value
     if isinstance(value, bool | int | float):
         return filled((), Number(float(value)))
+    if value is FAULT:
+        raise Silent
     if isinstance(value, Unusable):
         raise Refused("TYPE", f"{value.what} cannot be used", value.hint)
     if isinstance(value, Extremes):

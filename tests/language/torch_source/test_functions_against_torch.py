@@ -35,7 +35,7 @@ LINES = {
     "exp": "a = torch.exp(self.w * rest[:, 0])",
     "tanh": "a = torch.tanh(self.w * rest[:, 0]) + torch.sigmoid(self.w)",
     "sin": "a = torch.sin(self.w) + torch.cos(rest[:, 0] * self.w)",
-    "atan2": "a = torch.atan2(self.w * rest[:, 0], self.w * rest[:, 1])",
+    "atan2": "a = torch.atan2(self.w + rest[:, 0], self.w - rest[:, 1])",
     "division": "a = rest[:, 0] / (self.w + 3) + (1 / (2 + self.w)).reciprocal()",
     "maximum": "a = torch.maximum(self.w * rest[:, 0], self.w * rest[:, 1])",
     "minimum": "a = torch.min(self.w * rest[:, 0], self.w * 0.5)",
@@ -83,7 +83,9 @@ LINES = {
     "bmm": "a = torch.bmm(tiles, tiles.transpose(1, 2) * self.w)[:, 0, 2]",
     "dot": "a = rest[:, 0] * torch.dot(self.v, self.v)",
     "cross": "a = torch.cross(tiles[..., 0] * self.v, tiles[..., 1], dim=-1)[:, 1]",
-    "nan_to_num": "a = torch.nan_to_num(rest[:, 0] / (self.w * 0), 0.0, 0.0, 0.0) + self.w",
+    "nan_to_num": (
+        "a = torch.nan_to_num(rest[:, 0] / (self.w * 0), 0.0, 0.0, 0.0) + self.w"
+    ),
     "nan_to_num numbers": (
         "a = torch.nan_to_num(rest[:, 0] * 1.0 / 0.0, nan=2.0, posinf=1.0, neginf=-1.0)"
         " + self.w * rest[:, 0]"
@@ -107,7 +109,8 @@ LINES = {
     "diag": "a = rest[:, 0] * torch.diagonal(self.m).sum() + torch.diag(self.v)[1, 1]",
     "constants": (
         "a = (torch.arange(3) * self.v).sum() + torch.full((3,), 0.5)[0] * rest[:, 0]"
-        " + torch.linspace(0, 1, 3)[1] + torch.eye(2)[0, 0] + torch.ones_like(rest)[:, 1]"
+        " + torch.linspace(0, 1, 3)[1] + torch.eye(2)[0, 0]"
+        " + torch.ones_like(rest)[:, 1]"
     ),
     "isfinite": "a = torch.where(torch.isfinite(rest[:, 0]), self.w, torch.zeros(()))",
     "square of a reduction": "a = tiles.pow(2).sum(dim=2).sqrt().sum(1) * self.w",
