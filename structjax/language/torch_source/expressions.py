@@ -131,8 +131,8 @@ def _subscript(node: ast.Subscript, frame: Frame, machine: Machine) -> Any:
     if isinstance(value, list | tuple):
         return item(value, key)
     if isinstance(value, dict):
-        if key not in value:
-            raise Refused("NAME", f"there is no entry {key!r}")
+        if not isinstance(key, str) or key not in value:
+            raise Refused("NAME", "there is no such entry")
         return value[key]
     raise Refused("INDEX", f"{kind(value)} has no elements")
 

@@ -106,10 +106,15 @@ def contents(inputs: dict[str, Tensor]) -> str:
     )
 
 
+def _field_name(expression: Expression) -> str:
+    whole = expression.vector if isinstance(expression, Index) else expression
+    return whole.field if isinstance(whole, Observation) else ""
+
+
 def _columns_text(tensor: Tensor) -> str:
     """`0-2 tiles.x, 3 speed`."""
     last = tensor.elements.reshape(-1, tensor.elements.shape[-1])[0]
-    fields = [e.vector.field if isinstance(e, Index) else e.field for e in last]
+    fields = [_field_name(e) for e in last]
     parts = []
     for field in dict.fromkeys(fields):
         first, count = fields.index(field), fields.count(field)

@@ -126,6 +126,9 @@ def _initialise(node: ast.FunctionDef, machine: Machine) -> None:
             hint = "give it a default, or write `def __init__(self):`"
             machine.trace.problems.error("SIGNATURE", parameter.lineno, text, hint)
     machine.initialising = True
+    if not any(map(_is_super, node.body)):
+        text = "`__init__` does not call `super().__init__()`"
+        machine.trace.problems.error("NO_ENTRY", node.lineno, text, "call it first")
     for statement in node.body:
         if statement in machine.refused or _is_super(statement):
             continue

@@ -119,10 +119,11 @@ def _spread(
     """Standard deviations, and how the actions are coupled."""
     inner = _inner(value)
     count = len(trace.schema.actions)
-    if inner.shape in ((), (1,)):
+    alone = value.ndim == 1 and value.batch == 0  # [B]: no axis for the actions
+    if inner.shape in ((), (1,)) and not (alone and count > 1):
         return [inner.reshape(-1)[0]] * count, ()
-    if inner.ndim == 1:
-        return _per_action(value, "std", trace.schema), ()
+    if inner.shape == (count,):
+        return list(inner), ()
     if inner.shape != (count, count):
         hint = f"[B, {count}, {count}] (Cholesky) or [B, {count}] (std) is accepted"
         raise Refused("OUTPUT", f"the spread is {value.text}", hint)
