@@ -28,7 +28,10 @@ def least(expression: Expression, trace: Trace, depth: int = 0) -> float:
         case Number(value):
             return value
         case Variable():
-            return least(trace.of(expression).expression, trace, depth + 1)
+            if expression not in trace.bounds:
+                inner = trace.of(expression).expression
+                trace.bounds[expression] = least(inner, trace, depth + 1)
+            return trace.bounds[expression]
         case Index(vector) | Slice(vector):
             return least(vector, trace, depth + 1)
         case Call(operator, arguments):

@@ -96,13 +96,13 @@ def logical(operator: str) -> Callable[..., Tensor]:
 
 def sqrt(trace: Trace, input: Any) -> Tensor:
     """Square root; the language's own is guarded at 0 and below."""
-    guarded(trace, input, "sqrt", 0.0)
+    guarded(trace, input, "`sqrt`")
     return elementwise(trace, "sqrt", input)
 
 
 def log(trace: Trace, input: Any) -> Tensor:
     """Natural logarithm; the language's own floors its argument."""
-    guarded(trace, input, "log", LOG_FLOOR)
+    guarded(trace, input, "`log`", LOG_FLOOR)
     return elementwise(trace, "log", input)
 
 
@@ -111,7 +111,7 @@ def log1p(trace: Trace, input: Any) -> Tensor:
     return log(trace, elementwise(trace, "add", input, 1.0))
 
 
-def guarded(trace: Trace, value: Any, name: str, floor: float) -> None:
+def guarded(trace: Trace, value: Any, name: str, floor: float = 0.0) -> None:
     """Warns where an argument may come to the guard and the guard would show.
 
     At the floor itself only the derivative differs, and nobody asks for one unless a
@@ -124,9 +124,9 @@ def guarded(trace: Trace, value: Any, name: str, floor: float) -> None:
         if bound > floor or (bound == floor and not trace.trainable(expression)):
             continue
         text = (
-            "`sqrt` has value and derivative 0 where PyTorch's are NaN or infinite"
-            if name == "sqrt"
-            else f"`log` has its argument floored at {LOG_FLOOR:g}, PyTorch's has not"
+            f"{name} has value and derivative 0 where PyTorch's are NaN or infinite"
+            if floor == 0
+            else f"{name} has its argument floored at {LOG_FLOOR:g}, PyTorch's has not"
         )
         trace.warn("GUARDED", text, "add a small positive number to the argument")
         return
@@ -156,7 +156,7 @@ def power(trace: Trace, input: Any, exponent: Any) -> Tensor:
     if exponent == 0.5:
         return sqrt(trace, input)
     if exponent != int(exponent):
-        guarded(trace, input, "sqrt", 0.0)
+        guarded(trace, input, "a fractional power")
     return elementwise(trace, "pow", input, float(exponent))
 
 

@@ -9,7 +9,7 @@ from structjax.language.names import did_you_mean
 from structjax.language.syntax import excerpt
 from structjax.language.torch_source.refusal import Refused, Silent
 from structjax.language.torch_source.trace import Trace
-from structjax.language.torch_source.values import FAULT, Function, Namespace
+from structjax.language.torch_source.values import FAULT, Function, Namespace, Tensor
 
 
 @dataclass
@@ -85,6 +85,8 @@ class Machine:
                 refusal.message = f"`{excerpt(node)}`: {refusal.message}"
             raise
         self.trace.line = line
+        if isinstance(value, Tensor):
+            self.trace.spend(value.elements.size // 16)
         if value is FAULT:
             raise Silent
         return value

@@ -56,13 +56,15 @@ def read_outputs(value: Any, machine: Machine) -> Outputs:
     parts = list(value) if isinstance(value, tuple | list) else [value]
     info = parts.pop() if parts and isinstance(parts[-1], dict) else {}
     wanted = 1 if schema.discrete else 2
-    if len(parts) != wanted or any(isinstance(p, dict | str) for p in parts):
+    if len(parts) != wanted or not all(
+        p is FAULT or isinstance(p, Tensor) for p in parts
+    ):
         given = ", ".join(map(kind, parts)) or "nothing"
         raise Refused("OUTPUT", f"forward returns {given}", spelling(schema))
     entries = tuple(_entries(info, machine))
-    if any(part is FAULT for part in parts):
+    tensors = [part for part in parts if isinstance(part, Tensor)]
+    if len(tensors) < wanted:
         return Outputs((), (), entries)
-    tensors = [tensor(part) for part in parts]
     if schema.discrete:
         return Outputs(_logits(tensors[0], schema), (), entries)
     means = _per_action(tensors[0], "mean", schema)

@@ -21,8 +21,8 @@ from structjax.language.torch_source.refusal import Exhausted, Refused
 from structjax.language.torch_source.values import run
 from structjax.schema import Schema
 
-MAX_DEFINITIONS = 5_000
-MAX_STEPS = 50_000
+MAX_DEFINITIONS = 2_000
+MAX_STEPS = 20_000
 
 
 def _softplus(x: float) -> float:
@@ -93,6 +93,7 @@ class Trace:
       problems: what was found.
       line: of the expression that is read.
       steps: evaluated nodes, against a budget.
+      bounds: lower bounds of definitions, as far as they were asked for.
       assigned: values that got a Python name: number of definitions then, and line.
     """
 
@@ -102,6 +103,7 @@ class Trace:
     line: int = 1
     steps: int = 0
     assigned: dict[Expression, tuple[int, int]] = field(default_factory=dict)
+    bounds: dict[Variable, float] = field(default_factory=dict)
     _known: dict[Expression, Variable] = field(default_factory=dict)
 
     def spend(self, count: int = 1) -> None:

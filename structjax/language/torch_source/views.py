@@ -276,7 +276,9 @@ def flip(trace: Trace, input: Any, *dims: Any) -> Tensor:
     if operand.batch in along:
         raise Refused("SHAPE", "the batch in reverse", _BATCH_FIRST)
     return Tensor(
-        np.flip(operand.elements, tuple(along)), operand.batch, operand.boolean
+        np.asarray(np.flip(operand.elements, tuple(along)), object),
+        operand.batch,
+        operand.boolean,
     )
 
 
