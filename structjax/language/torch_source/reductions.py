@@ -1,12 +1,13 @@
 """Reductions along axes: `sum`, `mean`, `max`, `norm`, ..."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from structjax.language.structure import Expression, Number
-from structjax.language.torch_source.elementwise import elementwise
+from structjax.language.torch_source.elementwise import elementwise, mapped
 from structjax.language.torch_source.refusal import Refused
 from structjax.language.torch_source.trace import Trace
 from structjax.language.torch_source.values import Extremes, Tensor, axis, tensor
@@ -33,14 +34,32 @@ def reduced(
     moved = operand.elements.transpose([*kept, *dims])
     trace.spend(moved.size)
     lines = moved.reshape([*moved.shape[: len(kept)], -1])
-    result = np.empty(lines.shape[:-1], object)
-    for place in np.ndindex(result.shape):
-        result[place] = function(trace, list(lines[place]))
+    result = _added(trace, lines, function)
+    if result is None:
+        result = np.empty(lines.shape[:-1], object)
+        for place in np.ndindex(result.shape):
+            result[place] = function(trace, list(lines[place]))
     batch = None if operand.batch is None else kept.index(operand.batch)
     if keepdim:
         shape = [1 if i in dims else n for i, n in enumerate(operand.elements.shape)]
         return Tensor(result.reshape(shape), operand.batch)
     return Tensor(result, batch)
+
+
+def _added(trace: Trace, lines: np.ndarray, function: Reduce) -> np.ndarray | None:
+    """Sums and means of short lines across vectors: the vectors are added up."""
+    count = lines.shape[-1]
+    if function not in (total, average) or count > LONG or lines.ndim < 2:
+        return None
+    if any(trace.run(list(lines[p])) for p in np.ndindex(lines.shape[:-1])):
+        return None
+    result = lines[..., 0]
+    for i in range(1, count):
+        result = mapped(trace, partial(trace.apply, "add"), [result, lines[..., i]])
+    if function is total:
+        return result
+    divisor = np.full(result.shape, Number(float(count)), object)
+    return mapped(trace, partial(trace.apply, "div"), [result, divisor])
 
 
 def _axes(dim: Any, operand: Tensor) -> list[int]:
