@@ -53,7 +53,7 @@ MODULES = {
         GOOD + "class B(nn.Module):\n    pass\n",
         [
             (
-                "NO_ENTRY line 13: the file has 2 classes; write one `class "
+                "NO_ENTRY line 12: the file has 2 classes; write one `class "
                 "Policy(nn.Module):` with `__init__` and `forward`"
             ),
         ],
