@@ -143,14 +143,15 @@ def observations(kinks):
 def cases(model):
     """Observations, and parameter values in the model: random ones, then kinks."""
     rng = np.random.default_rng(4)
-    for kinks in (False, True):
+    for start in (None, 0.0, 0.5, 1.0):  # at 0.5 and 1 products meet the clamps' edges
         with torch.no_grad():
             for parameter in model.parameters():
-                new = rng.uniform(-1, 1, tuple(parameter.shape))
-                new = rng.choice([0.0, 0.5, 1.0], new.shape) if kinks else new
+                shape = tuple(parameter.shape)
+                new = rng.choice([0.0, 0.5, 1.0], shape) if shape else start
+                new = rng.uniform(-1, 1, shape) if start is None else new
                 parameter.copy_(torch.tensor(np.asarray(new), dtype=torch.float32))
                 parameter.grad = None
-        yield observations(kinks)
+        yield observations(kinks=start is not None)
 
 
 def flat(tensors):
