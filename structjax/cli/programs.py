@@ -2,19 +2,25 @@
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from structjax.cli.output import print_json, progress, seed_range, text_table
 from structjax.compilation import enable_compile_cache
+from structjax.errors import StructjaxError
 from structjax.likelihood import ImitationConfig
+from structjax.schema import Schema
+
+if TYPE_CHECKING:
+    from structjax.language.parse import Program
 
 
 @dataclass(frozen=True)
 class Check:
     """Check a program of the structure language; status 1 when it is not ok.
 
+    With `--from torch` the file holds a PyTorch module instead (docs/torch.md).
     Under `--json`: {"ok", "semantic_hash", "interface_hash", "parameters", "latents",
     "problems": [{"code", "severity", "line", "message", "hint"}]}.
     """
@@ -23,13 +29,19 @@ class Check:
     """File with the program."""
     task: str = "car_racing"
     """Name of the task, or path/to/file.py:function."""
+    source: Annotated[Literal["structjax", "torch"], tyro.conf.arg(name="from")] = (
+        "structjax"
+    )
+    """What the file is written in; torch: a class derived from nn.Module."""
+    output: Path | None = None
+    """Where to write an accepted module as a program of the structure language."""
     json: bool = False
     """Print one JSON object as the last line of stdout."""
 
     def run_command(self) -> int:
         """Parses the program and prints its problems, or what it consists of."""
         from structjax.language.hashing import interface_hash, semantic_hash
-        from structjax.language.parse import StructureError, parse
+        from structjax.language.parse import StructureError
         from structjax.policy_file import read_program
         from structjax.tasks.loading import load_task
 
@@ -43,10 +55,11 @@ class Check:
             "latents": [],
         }
         try:
-            program = parse(text, task.schema)
+            program = self._parse(text, task.schema)
         except StructureError as error:
             problems = error.problems
         else:
+            self._write(program, task.schema)
             problems = program.warnings
             structure = program.structure
             result |= {
@@ -73,6 +86,30 @@ class Check:
         else:
             _print_check(result)
         return 0 if result["ok"] else 1
+
+    def _parse(self, text: str, schema: Schema) -> "Program":
+        if self.source == "torch":
+            from structjax.language.torch_source.parse import parse_torch
+
+            return parse_torch(text, schema)
+        from structjax.language.parse import parse
+
+        return parse(text, schema)
+
+    def _write(self, program: "Program", schema: Schema) -> None:
+        """Writes an accepted module in the structure language."""
+        if self.output is None:
+            return
+        if self.source != "torch":
+            raise StructjaxError(
+                "--output without --from torch",
+                kind="options",
+                hint="the program is in the structure language already",
+            )
+        from structjax.language.torch_source.written import program_text
+        from structjax.runs import write_atomic
+
+        write_atomic(self.output, program_text(program, schema))
 
 
 def _print_check(result: dict[str, Any]) -> None:
