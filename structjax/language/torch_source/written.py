@@ -3,28 +3,24 @@
 from dataclasses import replace
 
 from structjax.errors import StructjaxError
-from structjax.language.heads import MIN_STD
+from structjax.language.heads import std_bounds
 from structjax.language.parse import Program, StructureError, parse
 from structjax.language.render import render
-from structjax.language.structure import Call, Head, Number, Structure
-from structjax.schema import ActionField, Schema
+from structjax.language.structure import Call, Latent, Number, Structure, Variable
+from structjax.schema import Schema
 
 
 def program_text(program: Program, schema: Schema) -> str:
-    """The program of a module, as text that `parse` accepts.
-
-    The language keeps every std that is an expression between 1e-3 and 1 of the
-    action's half range; a module's own has no such limits. Nothing else differs.
+    """The program of a module as text that `parse` accepts; it computes the same.
 
     Raises:
       StructjaxError: the language cannot say it.
     """
-    limited = _limited(program.structure, schema)
-    text = render(limited, program.docs)
+    structure = _with_named_stds(program.structure, schema)
+    text = render(structure, program.docs)
     try:
-        same = parse(text, schema).structure == limited
-        coupled = bool(limited.coupling)
-        reason = "its actions are correlated" if coupled else "its text differs"
+        same = parse(text, schema).structure == structure
+        reason = "its text differs"
     except StructureError as error:
         same, reason = False, str(error).split("\n")[0]
     if not same:
@@ -36,16 +32,21 @@ def program_text(program: Program, schema: Schema) -> str:
     return text
 
 
-def _limited(structure: Structure, schema: Schema) -> Structure:
-    """The structure with stds limited as the language limits them."""
+def _with_named_stds(structure: Structure, schema: Schema) -> Structure:
+    """Stds with limits of the module's own under a name, so that they are kept.
+
+    The language reads a `clip` around a std as its own limits.
+    """
     actions = {action.name: action for action in schema.actions}
-    heads = tuple(_head(head, actions[head.action]) for head in structure.heads)
-    return replace(structure, heads=heads)
-
-
-def _head(head: Head, action: ActionField) -> Head:
-    if head.family != "normal" or isinstance(head.arguments[1], Number):
-        return head
-    mean, std = head.arguments
-    bounds = (Number(MIN_STD * action.half_range), Number(action.half_range))
-    return replace(head, arguments=(mean, Call("clip", (std, *bounds))))
+    heads, latents = [], list(structure.latents)
+    for head in structure.heads:
+        mean, *rest = head.arguments
+        if head.family != "categorical" and isinstance(rest[0], Call):
+            limits = tuple(map(Number, std_bounds(head.family, actions[head.action])))
+            std = rest[0]
+            if std.operator == "clip" and std.arguments[1:] != limits:
+                name = f"_std_{head.action}"
+                latents.append(Latent(name, std))
+                head = replace(head, arguments=(mean, Variable(name)))
+        heads.append(head)
+    return replace(structure, heads=tuple(heads), latents=tuple(latents))
