@@ -1,0 +1,169 @@
+"""Programs for the exports: the fixtures, every operator, every head, memory."""
+
+import numpy as np
+from language.programs import CHOICE, DOOR, FIXTURES, SMALL
+
+from structjax.language.parse import parse
+from structjax.language.structure import (
+    Call,
+    Head,
+    Index,
+    Latent,
+    Number,
+    Observation,
+    Parameter,
+    Previous,
+    Structure,
+    Variable,
+    Weight,
+)
+from structjax.schema import ActionField, Field, Schema
+from structjax.tasks.car_racing.schema import CAR_RACING_SCHEMA as CAR
+
+NAMES = ("r0", "r1", "r2", "r3", "car_a", "car_b", "door_a")
+
+OPERATORS = """
+gain = weight(0.7)
+low = weight(-0.2, high=0.0)
+
+def twice(x):
+    return x + x
+
+def policy(obs):
+    x = obs.tiles.x
+    y = obs.tiles.y
+    s = obs.speed
+    u = obs.yaw
+    arithmetic = (s + u - s * u) / (2 + s ** 2) - -u
+    powers = s ** 3 + s ** -2 + u ** 0.5 + u ** -0.5 + s ** 0
+    ahead = s < u
+    same = s == u
+    apart = s != 0
+    flags = x >= 0
+    both = ahead and not same or apart
+    counted = ahead + both * 2 - same
+    chosen = where(flags, x, -0.5)
+    blend = s if ahead else twice(u)
+    flag = flags[0] if both else same
+    bounds = abs(s) + relu(u) + clip(s, low, 0.4) + softplus(3 * s) + sign(u)
+    curves = sqrt(s) + exp(u) + log(s) + square(u) + tanh(s) + sigmoid(4 * u)
+    angles = sin(s) + cos(u) + atan2(s, u) + wrap_angle(9 * u)
+    safe = safe_div(1, s) + nan_clean(1 / s)
+    less = min(s, u, 0.3) + max(s, low)
+    reduced = sum(x) + mean(y) + min(x) + max(y) + mean(flags)
+    weighted = weighted_mean(x, y) + norm(x) + dot(x, y) + sum(normalise(y))
+    joined = concat(x[1:], stack(s, 1, ahead), y[:2])
+    turned = rotate2d(joined[1:3], 3 * u)
+    space = rotate(obs.quat, x) + rotate_inverse(obs.quat, y)
+    total = 0
+    for i in range(3):
+        total = total + x[i] * joined[2 * i]
+    steer = arithmetic + gain * powers + counted + sum(chosen) + blend + flag
+    more = bounds + curves + angles + safe + less + reduced + weighted
+    rest = sum(turned) + sum(space) + total
+    return action(steer=normal(steer + more, std=abs(rest)), gas=normal(rest, std=fixed(0.2)))
+"""
+
+
+def load(name):
+    """Structure, schema and documentation of a named case."""
+    if name == "operators":
+        program = parse(OPERATORS, SMALL)
+        return program.structure, SMALL, program.docs
+    schema = DOOR if name.startswith("door") else CAR
+    program = parse((FIXTURES / f"{name}.py").read_text(), schema)
+    return program.structure, schema, program.docs
+
+
+def observations(schema, number=40, seed=0):
+    """Random observations in range, and edge cases: zeros, NaN, infinities, ones."""
+    rng = np.random.default_rng(seed)
+    parts = [rng.uniform(f.low, f.high, (number, f.width)) for f in schema.observations]
+    obs = np.concatenate(parts, 1).astype(np.float32)
+    obs[0] = 0.0
+    obs[1] = np.nan
+    obs[2] = np.inf
+    obs[3] = -np.inf
+    obs[4, ::2] = 0.0
+    obs[5, ::3] = np.nan
+    obs[6, 1::2] = -0.0
+    obs[7] = 1.0
+    obs[8] = -1.0
+    obs[9, ::5] = np.inf
+    return obs
+
+
+# --- structures that have no text yet: made by hand -----------------------------------
+
+PLANT = Schema(
+    (
+        Field("error", None, "", -2.0, 2.0, ""),
+        Field("gap", 2, "", -1.0, 1.0, ""),
+    ),
+    (
+        ActionField("pull", "", low=-2.0, high=1.0),
+        ActionField("push", ""),
+    ),
+)
+_ERROR, _GAIN = Observation("error"), Weight("gain")
+
+INTEGRATOR = Structure(
+    (Parameter("gain", 0.5),),
+    (
+        # integral = previous(integral, 0.25) + error; phase latches at integral > 1
+        Latent("integral", Call("add", (Previous("integral", 0.25), _ERROR))),
+        Latent(
+            "pulling",
+            Call(
+                "or_",
+                (
+                    Call("gt", (Variable("integral"), Number(1.0))),
+                    Call("gt", (Previous("phase", 0.0), Number(0.5))),
+                ),
+            ),
+            boolean=True,
+        ),
+        Latent("phase", Call("where", (Variable("pulling"), Number(1.0), Number(0.0)))),
+    ),
+    (
+        Head("pull", "normal", (Call("mul", (_GAIN, Variable("integral"))), _GAIN)),
+        Head("push", "normal", (Variable("phase"), Number(0.1))),
+    ),
+)
+
+
+def headed(family, mean, std):
+    """Both actions of this family, with arguments from the observation."""
+    arguments = (
+        Call("mul", (Number(mean), _ERROR)),
+        Call("add", (Number(std), Call("abs", (Index(Observation("gap"), 0),)))),
+    )
+    return Structure(
+        (),
+        (),
+        (Head("pull", family, arguments), Head("push", family, arguments)),
+    )
+
+
+COUPLED = Structure(
+    (Parameter("gain", 0.75),),
+    (),
+    (
+        Head("pull", "normal", (_ERROR, Number(0.5))),
+        Head("push", "normal", (_ERROR, Number(0.2))),
+    ),
+    coupling=(_GAIN,),
+)
+
+CHOOSING = """
+lean = weight(2.0)
+
+def policy(obs):
+    left = lean * obs.angle
+    return action(push=categorical(left, obs.state[1]))
+"""
+
+
+def choosing():
+    """A program with a discrete action, and its schema."""
+    return parse(CHOOSING, CHOICE).structure, CHOICE
