@@ -205,20 +205,19 @@ def _result(
         for p in memory(structure)
     )
     lines += ["}", f"memory = {{{kept}}}"]
-    columns = zip(*(head.arguments for head in heads), strict=True)
     if schema.discrete:
-        columns = iter([heads[0].arguments])
-    results = []
-    for name, column in zip(
-        ("logits",) if schema.discrete else ("mean", "std"), columns, strict=True
-    ):
+        columns = {"logits": heads[0].arguments}
+    else:
+        columns = {
+            name: tuple(head.arguments[i] for head in heads)
+            for i, name in enumerate(("mean", "std"))
+        }
+    for name, column in columns.items():
         lines += _array(name, column, writer)
-        results.append(name)
+    results = [*columns, "latents", "memory"]
     if structure.coupling:
         lines += _array("coupling", structure.coupling, writer)
-        results.append("coupling=coupling")
-    at = 2 if not schema.discrete else 1
-    results[at:at] = ["latents", "memory"]
+        results.append("coupling")
     return [*lines, f"return Decision({', '.join(results)})"]
 
 

@@ -65,7 +65,7 @@ def wrap_angle(x):  # type: ignore[no-untyped-def]
 
 
 def safe_div(a, b):  # type: ignore[no-untyped-def]
-    """a / b, 0 where |b| < 1e-6."""
+    """Quotient, 0 where |b| < 1e-6."""
     small = np.abs(b) < 1e-6
     return where(small, 0.0, a / np.where(small, 1.0, b))
 

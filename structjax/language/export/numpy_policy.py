@@ -50,7 +50,8 @@ PREDICT = '''class Policy:
             if memories is not None and not starts[i]:
                 memory = dict(zip(INITIAL_MEMORY, memories[i]))
             decision = act(obs, memory)
-            actions.append(mode(decision) if deterministic else sample(decision, self.rng))
+            drawn = mode(decision) if deterministic else sample(decision, self.rng)
+            actions.append(drawn)
             kept.append(list(decision.memory.values()))
         single = observation.ndim == 1
         action, memory = (np.array(x[0] if single else x) for x in (actions, kept))

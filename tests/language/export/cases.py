@@ -61,7 +61,8 @@ def policy(obs):
     steer = arithmetic + gain * powers + counted + sum(chosen) + blend + flag
     more = bounds + curves + angles + safe + less + reduced + weighted
     rest = sum(turned) + sum(space) + total
-    return action(steer=normal(steer + more, std=abs(rest)), gas=normal(rest, std=fixed(0.2)))
+    both_ways = steer + more
+    return action(steer=normal(both_ways, std=abs(rest)), gas=normal(rest, fixed(0.2)))
 """
 
 
