@@ -23,8 +23,8 @@ from structjax.schema import Schema
 
 def sympy_expression(
     structure: Structure,
+    schema: Schema,
     name: str,
-    schema: Schema | None = None,
     *,
     inline: bool = False,
     values: Mapping[str, float] | None = None,
@@ -38,8 +38,8 @@ def sympy_expression(
 
     Args:
       structure: the program.
+      schema: the task's fields.
       name: a latent; an action where no latent has the name, or after `action.`.
-      schema: the task's fields; needed where a whole vector field is used.
       inline: in terms of observations and weights alone, without other latents.
       values: numbers in place of the weights; those that are not named are as written.
 
@@ -78,7 +78,7 @@ class _Terms:
         self,
         sympy: Any,
         structure: Structure,
-        schema: Schema | None,
+        schema: Schema,
         weights: Mapping[str, float] | None,
     ) -> None:
         self.sympy = sympy
@@ -98,17 +98,6 @@ class _Terms:
     def value(self, expression: Expression) -> Any:
         """The expression, a list for a vector."""
         match expression:
-            case Number(value):
-                return self.number(value)
-            case Weight(name):
-                known = None if self._weights is None else self._weights[name]
-                return self.symbol(name) if known is None else self.number(known)
-            case Observation(field):
-                return self._elements(f"obs.{field}", self._kinds.size(expression))
-            case Variable(name):
-                return self._variable(expression)
-            case Previous(latent):
-                return self.symbol(f"previous({latent})")
             case Index(Observation(field), position):
                 return self.symbol(f"obs.{field}[{position}]")
             case Index(vector, position):
@@ -119,6 +108,22 @@ class _Terms:
                 return self.value(vector)[start:stop]
             case Call(operator, arguments):
                 return self._call(operator, arguments)
+            case _:
+                return self._leaf(expression)
+
+    def _leaf(self, expression: Expression) -> Any:
+        match expression:
+            case Number(value):
+                return self.number(value)
+            case Weight(name):
+                known = None if self._weights is None else self._weights[name]
+                return self.symbol(name) if known is None else self.number(known)
+            case Observation(field):
+                return self._elements(f"obs.{field}", self._kinds.size(expression))
+            case Previous(latent):
+                return self.symbol(f"previous({latent})")
+            case Variable():
+                return self._variable(expression)
 
     def _elements(self, name: str, size: int | None) -> Any:
         if size is None:
@@ -135,16 +140,24 @@ class _Terms:
         return _mapped(lambda symbol: self.sympy.Ne(symbol, 0), [found])
 
     def _call(self, operator: str, arguments: Sequence[Expression]) -> Any:
-        if operator in _JOINING:
-            parts = [self.value(argument) for argument in arguments]
-            return parts if operator == "stack" else [x for part in parts for x in part]
-        if operator in ("and_", "or_", "not_", "where"):
+        if operator in ("and_", "or_", "not_"):
             rule = getattr(self, operator)
             return _mapped(rule, [self.value(argument) for argument in arguments])
+        boolean = self._kinds.boolean(Call(operator, tuple(arguments)))
+        if operator == "where":
+            branches = self._alike(arguments[1:], boolean=boolean)
+            return _mapped(self.where, [self.value(arguments[0]), *branches])
+        if operator in _JOINING:
+            parts = self._alike(arguments, boolean=boolean)
+            return parts if operator == "stack" else [x for part in parts for x in part]
         numbers = [self._real(argument) for argument in arguments]
         if operator in _VECTOR:
             return _VECTOR[operator](self, *numbers)
         return _mapped(lambda *x: _ELEMENT[operator](self, *x), numbers)
+
+    def _alike(self, arguments: Sequence[Expression], *, boolean: bool) -> list[Any]:
+        """All of them truth values, or all of them numbers."""
+        return [self.value(a) if boolean else self._real(a) for a in arguments]
 
     def _real(self, expression: Expression) -> Any:
         value = self.value(expression)
@@ -206,7 +219,7 @@ class _Terms:
         return [c * v[0] - s * v[1], s * v[0] + c * v[1]]
 
     def rotated(self, q: Sequence[Any], v: Sequence[Any], direction: int) -> list[Any]:
-        """v + 2 u x (u x v + w v) / |q|^2 with u = direction * (x, y, z)."""
+        """The vector v + 2 u x (u x v + w v) / |q|^2, u = direction * (x, y, z)."""
         axis = [direction * x for x in q[:3]]
         inner = [c + q[3] * x for c, x in zip(_cross(axis, v), v, strict=True)]
         scale = self.safe_div(self.number(2), sum(x * x for x in q))
