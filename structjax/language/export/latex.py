@@ -24,11 +24,11 @@ _INFIX = {
     "add": ("+", _SUM),
     "sub": ("-", _SUM),
     "lt": ("<", _COMPARE),
-    "le": (r"\le", _COMPARE),
+    "le": (r"\leq", _COMPARE),
     "gt": (">", _COMPARE),
-    "ge": (r"\ge", _COMPARE),
+    "ge": (r"\geq", _COMPARE),
     "eq": ("=", _COMPARE),
-    "ne": (r"\ne", _COMPARE),
+    "ne": (r"\neq", _COMPARE),
     "and_": (r"\wedge", _AND),
     "or_": (r"\vee", _OR),
 }
@@ -53,11 +53,11 @@ _AROUND: dict[str, Callable[..., str]] = {
     "div": lambda a, b: rf"\frac{{{a}}}{{{b}}}",
     "safe_div": lambda a, b: rf"\frac{{{a}}}{{{b}}}",
     "abs": lambda x: rf"\left|{x}\right|",
-    "norm": lambda v: rf"\left\lVert {v} \right\rVert",
+    "norm": lambda v: rf"\left\| {v} \right\|",
     "dot": lambda a, b: rf"\left\langle {a}, {b} \right\rangle",
     "sqrt": lambda x: rf"\sqrt{{{x}}}",
     "relu": lambda x: rf"\max\left(0, {x}\right)",
-    "normalise": lambda v: rf"\frac{{{v}}}{{\left\lVert {v} \right\rVert}}",
+    "normalise": lambda v: rf"\frac{{{v}}}{{\left\| {v} \right\|}}",
     "weighted_mean": lambda v, w: (
         rf"\frac{{\left\langle {v}, {w} \right\rangle}}"
         rf"{{\operatorname{{sum}}\left({w}\right)}}"

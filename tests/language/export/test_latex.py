@@ -5,6 +5,7 @@ import re
 import pytest
 from language.export.cases import COUPLED, INTEGRATOR, NAMES, choosing, load
 from language.programs import read
+from matplotlib.mathtext import MathTextParser
 
 from structjax.errors import StructjaxError
 from structjax.language.export.latex import latex
@@ -28,7 +29,7 @@ CASES = {
     "clip(obs.yaw, -1, w)": r"\operatorname{clip}\left(\mathrm{obs.yaw}, -1, "
     r"\mathrm{w}\right)",
     "w if obs.yaw >= 0 or obs.speed < 1 else 0.000002": r"\begin{cases} \mathrm{w} & "
-    r"\text{if } \mathrm{obs.yaw} \ge 0 \vee \mathrm{obs.speed} < 1 \\ "
+    r"\text{if } \mathrm{obs.yaw} \geq 0 \vee \mathrm{obs.speed} < 1 \\ "
     r"2 \cdot 10^{-6} & \text{else} \end{cases}",
     "(obs.yaw > 0) * 3": r"\left[\mathrm{obs.yaw} > 0\right] \cdot 3",
     "abs(obs.yaw) + sqrt(w)": r"\left|\mathrm{obs.yaw}\right| + \sqrt{\mathrm{w}}",
@@ -36,7 +37,7 @@ CASES = {
     "mean(obs.tiles.x[:2]) + obs.quat[3]": r"\operatorname{mean}\left("
     r"\mathrm{obs.tiles.x}_{0:2}\right) + \mathrm{obs.quat}_{3}",
     "sum(stack(w, 1))": r"\operatorname{sum}\left(\left(\mathrm{w}, 1\right)\right)",
-    "norm(obs.quat) * relu(w)": r"\left\lVert \mathrm{obs.quat} \right\rVert \, "
+    "norm(obs.quat) * relu(w)": r"\left\| \mathrm{obs.quat} \right\| \, "
     r"\max\left(0, \mathrm{w}\right)",
     "(w / 2) ** 2": r"\left(\frac{\mathrm{w}}{2}\right)^{2}",
     "not obs.yaw > 0 and obs.speed > 0": r"\neg \left(\mathrm{obs.yaw} > 0\right) "
@@ -88,9 +89,17 @@ def test_brackets_are_balanced(name):
         depth += 1 if bracket == "{" else -1
         assert depth >= 0
     assert depth == 0
-    assert text.count(r"\left") - text.count(r"\left\l") == text.count(
-        r"\right"
-    ) - text.count(r"\right\r")
+
+
+@pytest.mark.parametrize("name", [*NAMES, "operators"])
+def test_an_independent_reader_takes_every_formula(name):
+    reader = MathTextParser("path")  # it knows no `cases`
+    structure = load(name)[0]
+    formulas = [latex(structure, v.name) for v in structure.latents if v.logged]
+    plain = [text for text in formulas if "cases" not in text]
+    assert len(plain) > 0.8 * len(formulas)
+    for text in plain:
+        reader.parse(f"${text}$")
 
 
 def test_unknown_names_are_refused():
