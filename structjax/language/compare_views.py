@@ -9,6 +9,8 @@ from typing import NamedTuple
 from structjax.language.compare import Difference
 from structjax.language.render import number_text
 
+_SHORT = ("re-constrained", "initial value")
+
 Bounds = tuple[float | None, float | None]
 
 
@@ -22,15 +24,19 @@ class _Row(NamedTuple):
 
 
 def difference_text(found: Difference) -> str:
-    """One change per paragraph; `no change` where there is none."""
+    """One change after the other; `no change` where there is none."""
     if not found:
         return "no change\n"
-    lines = []
-    for row in _rows(found):
-        lines.append(f"{row.change:<15}{row.subject}")
-        lines += [f"{'':<12}- {row.before}"] * bool(row.before)
-        lines += [f"{'':<12}+ {row.after}"] * bool(row.after)
-    return "\n".join(lines) + "\n"
+    return "".join(f"{line}\n" for row in _rows(found) for line in _lines(row))
+
+
+def _lines(row: _Row) -> list[str]:
+    """The subject, and what changed: in the same line where it is short."""
+    subject = f"{row.change:<15}{row.subject}"
+    if row.change in _SHORT:
+        return [f"{subject}: {row.before} -> {row.after}"]
+    before = [f"{'':<12}- {row.before}"] * bool(row.before)
+    return [subject, *before, *[f"{'':<12}+ {row.after}"] * bool(row.after)]
 
 
 def difference_html(found: Difference, old: str = "old", new: str = "new") -> str:

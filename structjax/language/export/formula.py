@@ -63,6 +63,13 @@ def formula(structure: Structure, name: str, *, inline: bool) -> Formula:
     return Formula(name, expression, definitions)
 
 
+def formula_names(structure: Structure) -> list[str]:
+    """All logged latents, and the actions with a formula as `action.NAME`."""
+    names = [latent.name for latent in structure.latents if latent.logged]
+    means = (head for head in structure.heads if head.family != "categorical")
+    return names + [ACTION + head.action for head in means]
+
+
 def _named(structure: Structure, name: str) -> Expression:
     latents = {latent.name: latent.expression for latent in structure.latents}
     actions = {

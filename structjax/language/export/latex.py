@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from structjax.language.export.formula import ACTION, formula
+from structjax.language.export.formula import ACTION, formula, formula_names
 from structjax.language.export.kinds import Kinds, weight_values
 from structjax.language.operators import OPERATORS
 from structjax.language.structure import (
@@ -96,8 +96,7 @@ def latex(
     if name is not None:
         left, right = _equation(structure, name, inline=inline, values=values)
         return f"{left} = {right}"
-    names = [latent.name for latent in structure.latents if latent.logged]
-    names += [ACTION + h.action for h in structure.heads if h.family != "categorical"]
+    names = formula_names(structure)
     rows = [_equation(structure, n, inline=inline, values=values) for n in names]
     body = " \\\\\n".join(f"  {left} &= {right}" for left, right in rows)
     return f"\\begin{{align*}}\n{body}\n\\end{{align*}}"
