@@ -1,5 +1,6 @@
 """What the expressions of a structure are: their sizes, and which are truth values."""
 
+import math
 from collections.abc import Iterable, Mapping
 
 from structjax.errors import StructjaxError
@@ -16,6 +17,14 @@ from structjax.language.structure import (
 )
 from structjax.language.usage import leaves, outputs
 from structjax.schema import Schema
+
+LEAST = 2.0**-126
+"""Smaller numbers are 0 in the compiled policy, which computes in float32."""
+
+
+def constant(value: float) -> float:
+    """A number of a program as the compiled policy has it, but for rounding."""
+    return math.copysign(0.0, value) if abs(value) < LEAST else float(value)
 
 
 class Kinds:

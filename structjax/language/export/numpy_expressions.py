@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from structjax.language.export.kinds import Kinds
+from structjax.language.export.kinds import Kinds, constant
 from structjax.language.operators import OPERATORS
 from structjax.language.render import number_text
 from structjax.language.structure import (
@@ -71,7 +71,7 @@ class Writer:
     def statement(self, expression: Expression) -> str:
         """The right-hand side of an assignment; a constant as float64."""
         if isinstance(expression, Number):
-            return f"np.float64({expression.value!r})"
+            return f"np.float64({constant(expression.value)!r})"
         return self._text(expression)[0]
 
     def real(self, expression: Expression) -> str:
@@ -86,7 +86,7 @@ class Writer:
         NumPy would compute with integers, which overflow and have no negative powers.
         """
         if isinstance(expression, Number):
-            return repr(float(expression.value))
+            return repr(constant(expression.value))
         return self._within(expression, 0)
 
     def _operand(self, expression: Expression, least: int) -> str:
@@ -103,7 +103,7 @@ class Writer:
     def _text(self, expression: Expression) -> tuple[str, int]:
         match expression:
             case Number(value):
-                text = number_text(value)
+                text = number_text(constant(value))
                 return text, _SIGN if text.startswith("-") else _ATOM
             case Observation() | Weight() | Variable():
                 return self.names[expression], _ATOM

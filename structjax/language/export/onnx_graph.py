@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from structjax.language.export.kinds import Kinds
+from structjax.language.export.kinds import Kinds, constant
 from structjax.language.operators import OPERATORS
 from structjax.language.structure import (
     Call,
@@ -89,17 +89,18 @@ class Builder:
         self.nodes.append(make(kind, list(inputs), [output], **attributes))
         return output
 
-    def constant(self, value: np.ndarray, name: str) -> str:
+    def tensor(self, value: np.ndarray, name: str) -> str:
         """Adds a named tensor."""
         self.constants.append(self._onnx.numpy_helper.from_array(value, name))
         return name
 
     def number(self, value: float) -> str:
         """A real constant `[1, 1]`."""
+        value = constant(value)
         key = ("real", repr(value))
         if key not in self._numbers:
             array = np.full((1, 1), value, np.float32)
-            self._numbers[key] = self.constant(array, f"number_{len(self._numbers)}")
+            self._numbers[key] = self.tensor(array, f"number_{len(self._numbers)}")
         return self._numbers[key]
 
     def whole(self, *values: int) -> str:
@@ -107,7 +108,7 @@ class Builder:
         key = ("whole", *values)
         if key not in self._numbers:
             array = np.array(values, np.int64)
-            self._numbers[key] = self.constant(array, f"whole_{len(self._numbers)}")
+            self._numbers[key] = self.tensor(array, f"whole_{len(self._numbers)}")
         return self._numbers[key]
 
     def columns(self, vector: str, start: int, stop: int) -> str:

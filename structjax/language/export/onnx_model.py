@@ -103,7 +103,7 @@ def _read(
     for name, value in values.items():
         array = np.full((1, 1), value, np.float32)
         # A weight may have the name of an input or output.
-        builder.values[Weight(name)] = builder.constant(array, f"weight_{name}")
+        builder.values[Weight(name)] = builder.tensor(array, f"weight_{name}")
     for i, previous in enumerate(memory(structure)):
         builder.values[previous] = builder.columns("memory", i, i + 1)
 
