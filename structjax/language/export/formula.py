@@ -19,6 +19,9 @@ from structjax.language.structure import (
 MAX_NODES = 20_000
 """Formulas with more operators and operands are refused."""
 
+MAX_TEMPORARY = 200
+"""Temporaries with more of them keep their names."""
+
 ACTION = "action."
 
 
@@ -43,14 +46,14 @@ def formula(structure: Structure, name: str, *, inline: bool) -> Formula:
       structure: the program.
       name: a latent; an action where no latent has the name, or after `action.`.
       inline: write the definitions of other latents in place of their names. Those of
-        temporaries (locals of helpers, values within loops) always are.
+        temporaries (locals of helpers, values within loops) are, unless they are long.
 
     Raises:
       StructjaxError: no such name, or a formula beyond `MAX_NODES`.
     """
     expression = _named(structure, name)
     by_name = {latent.name: latent for latent in structure.latents}
-    inlined = {n for n, latent in by_name.items() if inline or not latent.logged}
+    inlined = _inlined(structure, inline=inline)
     needed: set[str] = set()
     stack = [expression]
     while stack:
@@ -63,9 +66,22 @@ def formula(structure: Structure, name: str, *, inline: bool) -> Formula:
     return Formula(name, expression, definitions)
 
 
+def _inlined(structure: Structure, *, inline: bool) -> set[str]:
+    """The latents whose definitions stand in place of their names."""
+    if inline:
+        return {latent.name for latent in structure.latents}
+    sizes: dict[str, int] = {}
+    for latent in structure.latents:
+        size = _nodes(latent.expression, sizes)
+        if not latent.logged and size <= MAX_TEMPORARY:
+            sizes[latent.name] = size
+    return set(sizes)
+
+
 def formula_names(structure: Structure) -> list[str]:
-    """All logged latents, and the actions with a formula as `action.NAME`."""
-    names = [latent.name for latent in structure.latents if latent.logged]
+    """All latents that keep their names, and the actions as `action.NAME`."""
+    gone = _inlined(structure, inline=False)
+    names = [latent.name for latent in structure.latents if latent.name not in gone]
     means = (head for head in structure.heads if head.family != "categorical")
     return names + [ACTION + head.action for head in means]
 
@@ -114,7 +130,7 @@ def _check_size(
         raise StructjaxError(
             f"the formula of {name!r} has {total:,} operators and operands",
             kind="size",
-            hint=f"up to {MAX_NODES:,} are written; inline less",
+            hint=f"up to {MAX_NODES:,} are written; keep the names of latents in it",
         )
 
 

@@ -102,6 +102,17 @@ def test_an_independent_reader_takes_every_formula(name):
         reader.parse(f"${text}$")
 
 
+def test_the_turns_of_a_long_loop_keep_their_names():
+    body = "for i in range(40):\n    a = a + a * obs.speed"
+    structure = read("a = obs.yaw", body).structure
+    # Sizes 3 + 2 n from 1: 1, 5, 13, 29, 61, 125, 253: the first above 200 is a name.
+    text = latex(structure)
+    assert r"\mathrm{\_a\_7} &=" in text
+    assert r"\mathrm{\_a\_6}" not in text
+    with pytest.raises(StructjaxError, match="keep the names of latents in it"):
+        latex(structure, "a", inline=True)
+
+
 def test_unknown_names_are_refused():
     with pytest.raises(StructjaxError, match="no latent or action 'steer'"):
         latex(COUPLED, "steer")
