@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from structjax.likelihood import FitResult, nll
+from structjax.likelihood import FitResult, nll, step_nll
+from structjax.memory import along, initial_memory
 from structjax.policy import weights
 
 GAIN_TOLERANCE = 0.05
@@ -102,14 +103,14 @@ class _Look(NamedTuple):
 
     nll: jax.Array
     distribution: Any
-    gradient: Any
+    live: Any
 
 
 @partial(jax.jit, static_argnames="policy")
 def _look(
     policy: Any, variables: Any, observations: jax.Array, actions: jax.Array
 ) -> _Look:
-    """Likelihood, distributions `[N, A]`, largest gradient of any step per weight."""
+    """Likelihood, distributions `[N, A]`, which weights have a gradient anywhere."""
 
     def one(obs: jax.Array, action: jax.Array) -> Any:
         def log_prob(variables: Any) -> jax.Array:
@@ -117,12 +118,17 @@ def _look(
 
         return jax.grad(log_prob)(variables)
 
-    gradient = jax.vmap(one)(observations, actions)
-    distribution, _ = jax.vmap(policy.apply, in_axes=(None, 0))(variables, observations)
+    if initial_memory(policy):
+        # Forward mode: one pass along the demonstration per weight.
+        every = partial(step_nll, policy, observations=observations, actions=actions)
+        gradient = jax.jacfwd(every)(variables)
+    else:
+        gradient = jax.vmap(one)(observations, actions)
+    distribution, _ = along(policy, variables, observations)
     return _Look(
         nll=nll(policy, variables, observations, actions),
         distribution=distribution,
-        gradient=jax.tree.map(lambda g: jnp.max(jnp.abs(g)), gradient),
+        live=jax.tree.map(lambda g: jnp.any((g != 0) & ~jnp.isnan(g)), gradient),
     )
 
 
@@ -194,8 +200,8 @@ def _weight_rows(
             start=float(start[name]),
             fitted=float(end[name]),
             move=float(fitted["params"][name] - written["params"][name]),
-            live=bool(after.gradient["params"][name] > 0),
-            live_at_start=bool(before.gradient["params"][name] > 0),
+            live=bool(after.live["params"][name]),
+            live_at_start=bool(before.live["params"][name]),
         )
         for name in start
     )

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from structjax.errors import StructjaxError
+from structjax.memory import along, initial_memory
 
 Variables = Any
 
@@ -89,12 +90,16 @@ class Split(NamedTuple):
     Attributes:
       observations, actions: the training steps.
       held_observations, held_actions: the validation steps, possibly none.
+      training, held: places of these steps in the demonstration; a policy with memory
+        needs them, to be led along it in order.
     """
 
     observations: jax.Array
     actions: jax.Array
     held_observations: jax.Array
     held_actions: jax.Array
+    training: jax.Array | None = None
+    held: jax.Array | None = None
 
 
 def split(
@@ -136,6 +141,8 @@ def split(
         actions[training],
         observations[validation],
         actions[validation],
+        training,
+        validation,
     )
 
 
@@ -147,7 +154,7 @@ def nll(
     Args:
       policy: `apply(variables, obs [O]) -> (distribution, latents)`.
       variables: its parameters.
-      observations: `[N, O]`.
+      observations: `[N, O]`, for a policy with memory those of one episode in order.
       actions: `[N, A]` unclipped actions, or `[N]` choices.
     """
     return jnp.mean(step_nll(policy, variables, observations, actions))
@@ -157,7 +164,7 @@ def step_nll(
     policy: Any, variables: Variables, observations: jax.Array, actions: jax.Array
 ) -> jax.Array:
     """Negative log-likelihood of every step, `[N]`; arguments as in `nll`."""
-    distribution, _ = jax.vmap(policy.apply, in_axes=(None, 0))(variables, observations)
+    distribution, _ = along(policy, variables, observations)
     return -distribution.log_prob(actions)
 
 
@@ -243,17 +250,19 @@ def fit(
         distance = squared_distance(variables, anchor.written, anchor.mask)
         return anchor.strength * distance
 
-    def loss(variables: Variables, batch: tuple) -> tuple[jax.Array, jax.Array]:
-        value = nll(policy, variables, *batch)
+    make = _ordered if initial_memory(policy) else _independent
+    likelihood = make(policy, data, config.batch_size)
+
+    def loss(variables: Variables, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        value = likelihood.batch(variables, key)
         return value + penalty(variables), value
 
     def validate(variables: Variables) -> jax.Array:
-        return nll(policy, variables, data.held_observations, data.held_actions)
+        return jnp.mean(likelihood.held(variables))
 
     def update(carry: tuple, x: tuple) -> tuple[tuple, tuple]:
         (variables, state, looked), (key, look) = carry, x
-        batch = _minibatch(key, data, config.batch_size)
-        (_, value), gradient = jax.value_and_grad(loss, has_aux=True)(variables, batch)
+        (_, value), gradient = jax.value_and_grad(loss, has_aux=True)(variables, key)
         gradient, nonfinite = _finite(gradient)
         change, state = optimiser.update(gradient, state, variables)
         variables = optax.apply_updates(variables, change)
@@ -273,13 +282,12 @@ def fit(
         update, (start, optimiser.init(start), looked), xs
     )
     if held_out:
-        held = data.held_observations, data.held_actions
         variables = _clearly_better(
             looked.variables,
             variables,
-            lambda v: step_nll(policy, v, *held) + penalty(v),
+            lambda v: likelihood.held(v) + penalty(v),
         )
-    train_nll = nll(policy, variables, data.observations, data.actions)
+    train_nll = likelihood.training(variables)
     held_nll = validate(variables) if held_out else value
     return FitResult(
         variables=variables,
@@ -290,6 +298,54 @@ def fit(
         validation_curve=curves[1],
         gradient_norm=curves[2],
         nonfinite=curves[3].sum(),
+    )
+
+
+class _Likelihood(NamedTuple):
+    """Negative log-likelihoods of a demonstration's parts, functions of variables.
+
+    `batch` takes the minibatch's key too; `held` gives `[M]` values, the others means.
+    """
+
+    batch: Callable[[Variables, jax.Array], jax.Array]
+    training: Callable[[Variables], jax.Array]
+    held: Callable[[Variables], jax.Array]
+
+
+def _independent(policy: Any, data: Split, batch_size: int) -> _Likelihood:
+    """Steps stand alone: only those that are asked for are evaluated."""
+    return _Likelihood(
+        lambda variables, key: nll(
+            policy, variables, *_minibatch(key, data, batch_size)
+        ),
+        lambda variables: nll(policy, variables, data.observations, data.actions),
+        lambda variables: step_nll(
+            policy, variables, data.held_observations, data.held_actions
+        ),
+    )
+
+
+def _ordered(policy: Any, data: Split, batch_size: int) -> _Likelihood:
+    """Every evaluation leads the policy along the whole demonstration."""
+    training, held = jnp.asarray(data.training), jnp.asarray(data.held)
+    order = jnp.argsort(jnp.concatenate([training, held]))
+    observations = jnp.concatenate([data.observations, data.held_observations])[order]
+    actions = jnp.concatenate([data.actions, data.held_actions])[order]
+    number = training.shape[0]
+
+    def steps(variables: Variables) -> jax.Array:
+        return step_nll(policy, variables, observations, actions)
+
+    def batch(variables: Variables, key: jax.Array) -> jax.Array:
+        if number <= batch_size:
+            return jnp.mean(steps(variables)[training])
+        index = jax.random.randint(key, (batch_size,), 0, number)
+        return jnp.mean(steps(variables)[training[index]])
+
+    return _Likelihood(
+        batch,
+        lambda variables: jnp.mean(steps(variables)[training]),
+        lambda variables: steps(variables)[held],
     )
 
 

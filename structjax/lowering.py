@@ -22,6 +22,7 @@ from structjax.language.structure import (
     Latent,
     Number,
     Observation,
+    Previous,
     Slice,
     Structure,
     Variable,
@@ -38,6 +39,7 @@ class Scope(NamedTuple):
     fields: dict[str, jax.Array]
     weights: Mapping[str, jax.Array]
     variables: dict[str, jax.Array]
+    memory: Mapping[str, jax.Array] = {}
 
 
 def evaluate(expression: Expression, scope: Scope) -> Any:
@@ -46,17 +48,13 @@ def evaluate(expression: Expression, scope: Scope) -> Any:
         case Number(value):
             return np.float32(value)
         case Observation(field):
-            if field not in scope.fields:
-                raise StructjaxError(
-                    f"the program reads the observation {field!r}",
-                    kind="schema",
-                    hint=f"the task has {', '.join(scope.fields)}",
-                )
-            return scope.fields[field]
+            return _observed(field, scope)
         case Weight(name):
             return scope.weights[name]
         case Variable(name):
             return scope.variables[name]
+        case Previous(latent):
+            return scope.memory[latent]
         case Pick(vector, column):
             position = scope.variables[column_name(column)]
             elements = evaluate(vector, scope)
@@ -79,6 +77,16 @@ def fields(schema: Schema, obs: jax.Array) -> dict[str, jax.Array]:
         field.name: lax.reshape(part, ()) if field.size is None else part
         for field, part in zip(schema.observations, parts, strict=True)
     }
+
+
+def _observed(field: str, scope: Scope) -> jax.Array:
+    if field not in scope.fields:
+        raise StructjaxError(
+            f"the program reads the observation {field!r}",
+            kind="schema",
+            hint=f"the task has {', '.join(scope.fields)}",
+        )
+    return scope.fields[field]
 
 
 def define(structure: Structure, scope: Scope) -> None:

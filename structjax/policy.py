@@ -22,16 +22,19 @@ from flax import linen as nn
 from jax import lax
 from jax.typing import ArrayLike
 
-from structjax.distributions import Categorical, Normal
+from structjax.bounded import Mixed
+from structjax.distributions import Categorical, CoupledNormal, Normal
 from structjax.errors import StructjaxError
 from structjax.language.functions import FUNCTIONS
+from structjax.language.heads import std_bounds
 from structjax.language.structure import (
-    Head,
     Latent,
     Parameter,
     Structure,
 )
+from structjax.language.usage import memory as recall
 from structjax.lowering import Scope, define, evaluate, fields
+from structjax.memory import Memory
 from structjax.schema import Schema
 
 Variables = dict[str, Any]
@@ -53,35 +56,42 @@ def _logged(latents: Sequence[Latent], values: dict[str, Any]) -> dict[str, jax.
     }
 
 
+Distribution = Normal | CoupledNormal | Mixed | Categorical
+
+
 def _distribution(
-    heads: Sequence[Head], schema: Schema, scope: Scope, std_floor: float
-) -> Normal | Categorical:
+    structure: Structure, schema: Schema, scope: Scope, std_floor: float
+) -> Distribution:
     """The heads in the schema's order: `[A]` means and stds, or `[K]` logits."""
     wanted = [action.name for action in schema.actions]
-    by_action = {head.action: head for head in heads}
+    by_action = {head.action: head for head in structure.heads}
     if set(by_action) != set(wanted):
         raise StructjaxError(
             f"the program returns the actions {sorted(by_action)}",
             kind="schema",
             hint=f"the task has {', '.join(wanted)}",
         )
+    heads = [by_action[name] for name in wanted]
     columns = [
         FUNCTIONS["stack"](*map(evaluate, arguments, repeat(scope)))
-        for arguments in zip(
-            *(by_action[name].arguments for name in wanted), strict=True
-        )
+        for arguments in zip(*(head.arguments for head in heads), strict=True)
     ]
     if schema.discrete:
         return Categorical(jnp.concatenate(columns).astype(jnp.float32))
     mean, std = (column.astype(jnp.float32) for column in columns)
-    return Normal(mean, _floored(std, schema, std_floor))
-
-
-def _floored(std: jax.Array, schema: Schema, std_floor: float) -> jax.Array:
-    """The std `[A]`, at least `std_floor` of each action's half range."""
-    if std_floor == 0:
-        return std
-    return jnp.maximum(std, std_floor * _half_range(schema))
+    families = tuple(head.family for head in heads)
+    if std_floor > 0:
+        pairs = zip(families, schema.actions, strict=True)
+        widest = [std_bounds(family, action)[1] for family, action in pairs]
+        std = jnp.maximum(std, jnp.asarray(widest, jnp.float32) * std_floor)
+    if structure.coupling:
+        pairwise = FUNCTIONS["stack"](*map(evaluate, structure.coupling, repeat(scope)))
+        return CoupledNormal(mean, std, pairwise.astype(jnp.float32))
+    if set(families) == {"normal"}:
+        return Normal(mean, std)
+    low = tuple(action.low for action in schema.actions)
+    high = tuple(action.high for action in schema.actions)
+    return Mixed(mean, std, families, low, high)
 
 
 def _half_range(schema: Schema) -> jax.Array:
@@ -187,15 +197,32 @@ class StructuredPolicy(nn.Module):
 
     @nn.compact
     def __call__(
-        self, obs: jax.Array
-    ) -> tuple[Normal | Categorical, dict[str, jax.Array]]:
-        """The action distribution and the logged latents for one observation `[O]`."""
+        self, obs: jax.Array, memory: Memory | None = None
+    ) -> tuple[Distribution, dict[str, jax.Array]]:
+        """The action distribution and the logged latents for one observation `[O]`.
+
+        `memory` holds the step before, by latent; None is an episode's first step.
+        """
         weights = _constrain(self.structure.parameters, self._raw())
-        scope = Scope(fields(self.schema, obs), weights, {})
+        before = self._before(self.initial_memory() if memory is None else memory)
+        scope = Scope(fields(self.schema, obs), weights, {}, before)
         define(self.structure, scope)
-        heads = self.structure.heads
-        distribution = _distribution(heads, self.schema, scope, self.std_floor)
+        distribution = _distribution(self.structure, self.schema, scope, self.std_floor)
         return distribution, _logged(self.structure.latents, scope.variables)
+
+    def initial_memory(self) -> Memory:
+        """What an episode begins with; empty for a program without `previous`."""
+        return {
+            item.latent: jnp.float32(item.initial) for item in recall(self.structure)
+        }
+
+    def _before(self, memory: Memory) -> Memory:
+        """The memory in the types of its latents."""
+        truths = {latent.name for latent in self.structure.latents if latent.boolean}
+        return {
+            name: value > 0.5 if name in truths else value
+            for name, value in memory.items()
+        }
 
     def _raw(self) -> Mapping[str, jax.Array]:
         """The unconstrained parameters by name."""
@@ -228,9 +255,7 @@ class MLPPolicy(nn.Module):
     std_floor: float = 0.0
 
     @nn.compact
-    def __call__(
-        self, obs: jax.Array
-    ) -> tuple[Normal | Categorical, dict[str, jax.Array]]:
+    def __call__(self, obs: jax.Array) -> tuple[Distribution, dict[str, jax.Array]]:
         """The action distribution for one observation `[O]`, and no latents."""
         features = FUNCTIONS["nan_clean"](obs)
         for width in self.hidden:
@@ -243,9 +268,7 @@ class MLPPolicy(nn.Module):
         if choices is not None:
             return Categorical(head(features)), {}
         half_range = _half_range(self.schema)
-        std = _floored(
-            half_range * self._std_share(outputs), self.schema, self.std_floor
-        )
+        std = half_range * jnp.maximum(self._std_share(outputs), self.std_floor)
         return Normal(half_range * head(features), std), {}
 
     def _std_share(self, outputs: int) -> jax.Array:

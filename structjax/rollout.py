@@ -10,6 +10,7 @@ import numpy as np
 
 from structjax.errors import StructjaxError
 from structjax.ledger import Ledger, Purpose
+from structjax.memory import initial_memory, next_memory, respond
 from structjax.schema import Schema
 from structjax.tasks.base import Task
 
@@ -104,9 +105,9 @@ def rollout(
         obs, state = task.reset(start, params)
 
         def body(carry: Any, key: jax.Array) -> tuple[Any, Trajectory]:
-            obs, state, alive = carry
+            obs, state, alive, memory = carry
             key_action, key_step = jax.random.split(key)
-            distribution, latents = policy.apply(variables, obs)
+            distribution, latents = respond(policy, variables, obs, memory)
             action = _choose(distribution, key_action, mode)
             environment_action = clip_action(action, task.schema)
             step = task.step(key_step, state, environment_action, params)
@@ -127,10 +128,12 @@ def rollout(
             )
             alive = alive & ~(step.terminated | step.truncated)
             # An ended episode runs on behind the mask: cheaper than freezing its state.
-            return (step.obs, step.state, alive), record
+            memory = next_memory(memory, latents)
+            return (step.obs, step.state, alive, memory), record
 
         keys = jax.random.split(key, task.horizon)
-        _, trajectory = jax.lax.scan(body, (obs, state, jnp.array(True)), keys)
+        begin = (obs, state, jnp.array(True), initial_memory(policy))
+        _, trajectory = jax.lax.scan(body, begin, keys)
         return trajectory
 
     batch = jax.tree.leaves(starts)[0].shape[0]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from structjax.language.heads import std_bounds
 from structjax.language.structure import (
     Expression,
     Parameter,
@@ -80,12 +81,12 @@ def starts_of(policy: Any, key: jax.Array, restarts: int) -> tuple[Any, Any]:
 
 def floor_values(policy: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """Values with the weights that are an action's std raised to the policy's floor."""
-    half = {action.name: action.half_range for action in policy.schema.actions}
+    actions = {action.name: action for action in policy.schema.actions}
     raised = dict(values)
     for head in policy.structure.heads:
         name = getattr(head.arguments[-1], "name", None)
         if head.family != "categorical" and name in std_parameters(policy.structure):
-            least = policy.std_floor * half[head.action]
+            least = policy.std_floor * std_bounds(head.family, actions[head.action])[1]
             raised[name] = np.maximum(raised[name], least)
     return raised
 

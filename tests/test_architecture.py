@@ -10,9 +10,17 @@ ROOT = Path(__file__).parent.parent / "structjax"
 
 # Lowest first; a module may import from its own layer and from those above it here.
 LAYERS = (
-    ("errors", "schema", "ledger", "provenance", "compilation", "distributions"),
+    (
+        "errors",
+        "schema",
+        "ledger",
+        "provenance",
+        "compilation",
+        "distributions",
+        "bounded",
+    ),
     ("language", "tasks.base"),
-    ("lowering", "policy", "tasks", "demonstration", "original"),
+    ("memory", "lowering", "policy", "tasks", "demonstration", "original"),
     ("rollout", "table", "runs"),
     ("evaluation", "gate", "likelihood", "starts", "fit_report", "imitation"),
     ("diagnostics", "llm", "transcripts"),

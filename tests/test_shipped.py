@@ -26,7 +26,13 @@ def task():
 
 # Recorded run -> options, verdicts of the gate, best round, its test return.
 RUNS = {
-    "developer": ({}, [True] * 5, 4, 928.9),
+    "run_09": ({}, [True, True, False, True, True], 4, 930.1),
+    "run_10": (
+        {"demonstration": "car_racing/human_2", "fit": "anchored"},
+        [True] * 5,
+        4,
+        932.3,
+    ),
 }
 
 

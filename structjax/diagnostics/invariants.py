@@ -19,6 +19,7 @@ from structjax.diagnostics.residuals import residuals
 from structjax.diagnostics.result import InvariantResult, Verdict
 from structjax.diagnostics.rows import Rows, rows_of
 from structjax.language.structure import Structure
+from structjax.memory import Memory, initial_memory, remembered
 from structjax.schema import Schema
 from structjax.table import RolloutTable
 
@@ -55,7 +56,7 @@ def run_invariants(
         found += _asked(rows, schema, policy, variables, structure)
     found += [
         continuity(rows),
-        reconstruction(table, rows, schema),
+        reconstruction(table, rows, schema) if _normal(policy) else None,
         ranges(rows, schema),
         saturation(rows, schema, structure),
         jerk(rows, schema),
@@ -82,13 +83,15 @@ def _asked(
     symmetric = mirrors(schema)
     if structure is not None and symmetric:
         policy = policy.clone(structure=with_terms(structure, schema))
-    answers = evaluate(policy, variables, rows.obs)
+    memory = _memory(policy, rows)
+    answers = evaluate(policy, variables, rows.obs, memory)
     some = spread_rows(len(rows.obs))
-    slopes = differentiate(policy, variables, rows.obs[some])
+    kept = {name: values[some] for name, values in memory.items()}
+    slopes = differentiate(policy, variables, rows.obs[some], kept)
     own = {k: v for k, v in answers.latents.items() if " " not in k}
     yield alignment(rows, own, answers.outputs)
     yield liveness(rows, structure, slopes.weights)
-    if symmetric:
+    if symmetric and not memory:  # the mirror sign of a memory is not known
         here = Answers(
             {name: values[some] for name, values in answers.latents.items()},
             answers.outputs[some],
@@ -97,6 +100,23 @@ def _asked(
         mirrored = evaluate(policy, variables, image)
         yield parity(schema, structure, here, mirrored)
     yield copycat(rows, schema, slopes.obs)
+
+
+def _normal(policy: Any) -> bool:
+    """Whether actions are independent normals, whose columns say everything."""
+    structure = getattr(policy, "structure", None)
+    if structure is None:
+        return True
+    families = {head.family for head in structure.heads}
+    return families == {"normal"} and not structure.coupling
+
+
+def _memory(policy: Any, rows: Rows) -> Memory:
+    """What the policy remembered in each row `[N]`, from the logged latents."""
+    start = initial_memory(policy)
+    first = np.concatenate([[True], ~rows.follows])
+    logged = {name: rows.latents[f"latent_{name}"] for name in start}
+    return remembered(start, logged, first)
 
 
 def summary(results: Iterable[InvariantResult]) -> str:

@@ -11,6 +11,10 @@ PLACES = {
     "action": "the last statement is `return action(...)`",
     "normal": "heads stand in `return action(name=normal(mean))`",
     "fixed": "it stands in `normal(mean, std=fixed(0.1))`",
+    "exact": "it stands in `normal(mean, std=exact(expression))`",
+    "truncated_normal": "heads stand in `return action(name=truncated_normal(mean))`",
+    "tanh_normal": "heads stand in `return action(name=tanh_normal(mean))`",
+    "beta": "heads stand in `return action(name=beta(mean))`",
     "categorical": "heads stand in `return action(name=categorical(a, b))`",
     "range": "it stands in `for i in range(n)`",
 }
@@ -49,10 +53,13 @@ REFUSED_CALLS = {
 BUILTINS = ("float", "len")
 
 #: Every function name of the language.
-FUNCTION_NAMES = frozenset({*CALLS, *PLACES, *BUILTINS, "policy"})
+FUNCTION_NAMES = frozenset({*CALLS, *PLACES, *BUILTINS, "previous", "policy"})
+
+#: Heads whose names a program may use for itself: `beta` is also an angle.
+FREE = {"exact", "truncated_normal", "tanh_normal", "beta"}
 
 #: Names that a program cannot assign.
-RESERVED = FUNCTION_NAMES | {"obs", "pi"}
+RESERVED = (FUNCTION_NAMES - FREE) | {"obs", "pi"}
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from structjax.language.declarations import read_module
 from structjax.language.documentation import documentation
 from structjax.language.expressions import EXPRESSIONS
 from structjax.language.heads import read_heads
+from structjax.language.memory import check_previous
 from structjax.language.problem import Problem, Problems, StructureError
 from structjax.language.scope import Lowering, Scope, TooLong
 from structjax.language.source import check, normalise
@@ -85,7 +86,7 @@ def _lower(tree: ast.Module, state: Lowering) -> Structure | None:
         final = read_body(policy, scope, state)
         if final is None:
             return None
-        heads, parameters = read_heads(final, scope, state)
+        heads, parameters, coupling = read_heads(final, scope, state)
     except TooLong:
         return None
     except RecursionError:
@@ -97,7 +98,8 @@ def _lower(tree: ast.Module, state: Lowering) -> Structure | None:
             state.problems.warn("UNUSED_HELPER", state.lines[name], text, "delete it")
     if state.problems.failed:
         return None
-    structure = state.finish(heads, parameters)
+    structure = state.finish(heads, parameters, coupling)
+    check_previous(structure, state)
     _check_columns(structure, state)
     return structure
 

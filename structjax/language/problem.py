@@ -26,6 +26,7 @@ CODES = {
     "NAME": "an unknown name, or one used before its assignment",
     "SHADOW": "a name that already means something else",
     "REASSIGNED": "a second assignment",
+    "PREVIOUS": "a `previous(...)` that cannot be remembered",
     "LOOP": "a loop that is not a short, static `for i in range(n)`",
     "BRANCH": "a name assigned in only one branch of an `if`",
     "POW": "an exponent that is not a constant in [-4, 4]",
@@ -78,7 +79,7 @@ class StructureError(StructjaxError):
     """A program was refused.
 
     Attributes:
-      problems: the first `MAX_PROBLEMS` problems, by line; warnings among them.
+      problems: the first `MAX_PROBLEMS`: errors by line, then warnings by line.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:

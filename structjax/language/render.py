@@ -70,8 +70,12 @@ def render(
     for latent in structure.latents:
         text = f"    {latent.name} = {_print(latent.expression, top=True)}"
         lines.append(_commented(text, docs.get(latent.name, "")))
-    heads = ", ".join(_head(head, implied, values) for head in structure.heads)
-    return "\n".join([*lines, f"    return action({heads})"]) + "\n"
+    heads = [_head(head, implied, values) for head in structure.heads]
+    if structure.coupling:
+        pairs = ", ".join(_print(e, top=True) for e in structure.coupling)
+        one = len(structure.coupling) == 1
+        heads.append(f"coupling={pairs}" if one else f"coupling=stack({pairs})")
+    return "\n".join([*lines, f"    return action({', '.join(heads)})"]) + "\n"
 
 
 def expression_text(expression: Expression) -> str:
@@ -88,11 +92,13 @@ def number_text(value: float) -> str:
 
 
 def _implied(structure: Structure) -> set[str]:
-    """Parameters that heads imply: an std that is a bare weight."""
+    """Parameters that heads imply: an std that is the action's own bounded weight."""
+    bounded = {p.name for p in structure.parameters if None not in (p.low, p.high)}
+    stds = {Weight(f"std_{h.action}"): h for h in structure.heads if h.arguments[1:]}
     return {
-        head.arguments[1].name
-        for head in structure.heads
-        if head.family == "normal" and isinstance(head.arguments[1], Weight)
+        std.name
+        for std, head in stds.items()
+        if head.arguments[1] == std and std.name in bounded
     }
 
 
@@ -125,9 +131,11 @@ def _head(head: Head, implied: set[str], initial: Mapping[str, float]) -> str:
         case Number(value):
             std = f"fixed({value!r})"
         case Call("clip", (inner, Number(), Number())):
-            # The bounds are the action's own; a constant needs them spelled out.
+            # The action's own bounds, which parsing adds again.
             std = _print(inner, top=True)
-    return f"{head.action}=normal({mean}, std={std})"
+        case _:
+            std = f"exact({std})"
+    return f"{head.action}={head.family}({mean}, std={std})"
 
 
 def _commented(text: str, doc: str) -> str:
@@ -168,7 +176,9 @@ def _text(expression: Expression, *, top: bool = False) -> tuple[str, int]:
         case Index(vector, position):
             return f"{_within(vector, _ATOM)}[{position}]", _ATOM
         case Previous(latent, initial):
-            return f"previous({latent}, start={number_text(initial)})", _ATOM
+            truth = isinstance(initial, bool)
+            start = str(initial) if truth else number_text(initial)
+            return f"previous({latent}, start={start})", _ATOM
         case Slice(vector, start, stop):
             return f"{_within(vector, _ATOM)}[{start}:{stop}]", _ATOM
         case Call(operator, arguments):

@@ -118,6 +118,7 @@ class Lowering:
       inline: evaluates a call of a helper.
       lines: line of the first assignment of each name.
       definitions: assignments in order; a `Variable` refers to one as `#i`.
+      previous: calls of `previous`, and what each reads.
       called: helpers called so far; `calling`: those being inlined now.
       unrolled, work, depth: what the budgets count.
     """
@@ -132,6 +133,7 @@ class Lowering:
     helpers: dict[str, ast.FunctionDef] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     definitions: list[Definition] = field(default_factory=list)
+    previous: list[tuple[ast.Call, Previous]] = field(default_factory=list)
     called: set[str] = field(default_factory=set)
     calling: list[str] = field(default_factory=list)
     unrolled: int = 0
@@ -193,7 +195,12 @@ class Lowering:
         """The value itself if it may be repeated, else a temporary that holds it."""
         return value if value.atomic else self.define(stem, value)
 
-    def finish(self, heads: Sequence[Head], implied: Sequence[Parameter]) -> Structure:
+    def finish(
+        self,
+        heads: Sequence[Head],
+        implied: Sequence[Parameter],
+        coupling: Sequence[Expression] = (),
+    ) -> Structure:
         """The structure, its definitions under their final names."""
         names = self._final_names()
         latents = tuple(
@@ -210,7 +217,8 @@ class Lowering:
             Head(h.action, h.family, tuple(rename(e, names) for e in h.arguments))
             for h in heads
         )
-        return Structure((*declared, *implied), latents, renamed)
+        coupled = tuple(rename(e, names) for e in coupling)
+        return Structure((*declared, *implied), latents, renamed, coupled)
 
     def _final_names(self) -> dict[str, str]:
         last = {d.stem: i for i, d in enumerate(self.definitions) if d.kept}
@@ -239,8 +247,6 @@ def rename(expression: Expression, names: Mapping[str, str]) -> Expression:
     match expression:
         case Variable(name):
             return Variable(names[name])
-        case Previous(latent, initial):
-            return Previous(names[latent], initial)
         case Call(operator, arguments):
             return Call(operator, tuple(rename(a, names) for a in arguments))
         case Index(vector, position):

@@ -67,11 +67,12 @@ class Slice:
 class Previous:
     """The value of a scalar latent one step earlier; `initial` in an episode's first.
 
-    The latent may be defined later than the expression, and may depend on it.
+    The latent may be defined later than the expression, and may depend on it. The
+    initial value of a truth value is a bool.
     """
 
     latent: str
-    initial: float
+    initial: float | bool
 
 
 Expression = Number | Observation | Weight | Variable | Call | Index | Slice | Previous

@@ -161,7 +161,6 @@ def _runs(
     stop = len(shapes)
     for period in range(1, (stop - start) // LEAST_TURNS + 1):
         length = 0
-        last: tuple[int, ...] | None = None
         moves = [
             _moves(operands[i], operands[i + period], period)
             if shapes[i] == shapes[i + period]
@@ -169,9 +168,8 @@ def _runs(
             for i in range(start, stop - period)
         ]
         for i in range(len(moves) - period + 1):
-            last = moves[i]
-            same = i + period < len(moves) and last == moves[i + period]
-            if last is not None and same:
+            same = i + period < len(moves) and moves[i] == moves[i + period]
+            if moves[i] is not None and same:
                 length += 1
                 continue
             run = _Run(start + i - length, period, length // period + 2)
@@ -227,14 +225,19 @@ def _histories(
 ) -> list[tuple[int, list[int]]] | None:
     """Slots carried from turn to turn, with their places 1, 2, ... turns before.
 
-    None where the first turn uses one definition both as carried and as constant.
+    None where the first turn uses one definition both as carried and as constant, or
+    defines what later turns read.
     """
     ages: dict[int, int] = {}
     constant: set[float] = set()
     for i in range(run.start, run.start + run.period):
         later = operands[i + run.period]
         for (kind, a), (_, b) in zip(operands[i], later, strict=True):
-            if kind != "variable" or a >= run.start:
+            if kind != "variable":
+                continue
+            if a >= run.start:
+                if a == b:  # later turns read what the first one defined
+                    return None
                 continue
             if a == b:
                 constant.add(a)

@@ -11,6 +11,7 @@ from structjax.language.structure import (
     Head,
     Index,
     Observation,
+    Previous,
     Slice,
     Structure,
     Variable,
@@ -55,7 +56,7 @@ class Kinds:
     def boolean(self, expression: Expression) -> bool:
         """Whether the value is a truth value, or a vector of them."""
         match expression:
-            case Variable(name):
+            case Variable(name) | Previous(name):
                 return self._latents[name].boolean
             case Index(vector) | Slice(vector):
                 return self.boolean(vector)

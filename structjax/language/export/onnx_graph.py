@@ -129,6 +129,11 @@ class Builder:
         """The value, a number where `bad`."""
         return self.node("Where", bad, self.number(instead), value)
 
+    def recall(self, previous: Previous, value: str) -> None:
+        """Defines what is remembered by a real tensor."""
+        boolean = self._kinds.boolean(previous)
+        self.values[previous] = self._as_truth(value) if boolean else value
+
     # --- expressions
 
     def real(self, expression: Expression) -> str:

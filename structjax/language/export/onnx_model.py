@@ -105,7 +105,7 @@ def _read(
         # A weight may have the name of an input or output.
         builder.values[Weight(name)] = builder.tensor(array, f"weight_{name}")
     for i, previous in enumerate(memory(structure)):
-        builder.values[previous] = builder.columns("memory", i, i + 1)
+        builder.recall(previous, builder.columns("memory", i, i + 1))
 
 
 class _Outputs:

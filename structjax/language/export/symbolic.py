@@ -121,7 +121,8 @@ class _Terms:
             case Observation(field):
                 return self._elements(f"obs.{field}", self._kinds.size(expression))
             case Previous(latent):
-                return self.symbol(f"previous({latent})")
+                symbol = self.symbol(f"previous({latent})")
+                return self._truth_of(symbol, expression)
             case Variable():
                 return self._variable(expression)
 
@@ -134,10 +135,13 @@ class _Terms:
         if variable.name in self.known:
             return self.known[variable.name]
         found = self._elements(variable.name, self._kinds.size(variable))
-        if not self._kinds.boolean(variable):
-            return found
-        # A latent that is a truth value has the symbol of its 0 or 1.
-        return _mapped(lambda symbol: self.sympy.Ne(symbol, 0), [found])
+        return self._truth_of(found, variable)
+
+    def _truth_of(self, symbols: Any, expression: Expression) -> Any:
+        """The symbols; those of a truth value stand for its 0 or 1."""
+        if not self._kinds.boolean(expression):
+            return symbols
+        return _mapped(lambda symbol: self.sympy.Ne(symbol, 0), [symbols])
 
     def _call(self, operator: str, arguments: Sequence[Expression]) -> Any:
         if operator in ("and_", "or_", "not_"):

@@ -4,19 +4,6 @@ import numpy as np
 from language.programs import CHOICE, DOOR, FIXTURES, SMALL
 
 from structjax.language.parse import parse
-from structjax.language.structure import (
-    Call,
-    Head,
-    Index,
-    Latent,
-    Number,
-    Observation,
-    Parameter,
-    Previous,
-    Structure,
-    Variable,
-    Weight,
-)
 from structjax.schema import ActionField, Field, Schema
 from structjax.tasks.car_racing.schema import CAR_RACING_SCHEMA as CAR
 
@@ -94,8 +81,6 @@ def observations(schema, number=40, seed=0):
     return obs
 
 
-# --- structures that have no text yet: made by hand -----------------------------------
-
 PLANT = Schema(
     (
         Field("error", None, "", -2.0, 2.0, ""),
@@ -106,55 +91,51 @@ PLANT = Schema(
         ActionField("push", ""),
     ),
 )
-_ERROR, _GAIN = Observation("error"), Weight("gain")
 
-INTEGRATOR = Structure(
-    (Parameter("gain", 0.5),),
-    (
-        # integral = previous(integral, 0.25) + error; phase latches at integral > 1
-        Latent("integral", Call("add", (Previous("integral", 0.25), _ERROR))),
-        Latent(
-            "pulling",
-            Call(
-                "or_",
-                (
-                    Call("gt", (Variable("integral"), Number(1.0))),
-                    Call("gt", (Previous("phase", 0.0), Number(0.5))),
-                ),
-            ),
-            boolean=True,
-        ),
-        Latent("phase", Call("where", (Variable("pulling"), Number(1.0), Number(0.0)))),
-    ),
-    (
-        Head("pull", "normal", (Call("mul", (_GAIN, Variable("integral"))), _GAIN)),
-        Head("push", "normal", (Variable("phase"), Number(0.1))),
-    ),
-)
+INTEGRATOR = parse(
+    """
+gain = weight(0.5)
+
+def policy(obs):
+    integral = previous(integral, start=0.25) + obs.error
+    pulling = integral > 1 or previous(phase, start=0) > 0.5  # latches
+    phase = 1 if pulling else 0
+    return action(pull=normal(gain * integral, std=0.5), push=normal(phase))
+""",
+    PLANT,
+).structure
+
+LATCH = parse(
+    """
+def policy(obs):
+    count = previous(on, start=True) + previous(count, start=0)
+    armed = previous(on, start=True) if obs.gap[0] > 0 else obs.gap[1] > 0
+    on = (previous(on, start=True) and not previous(armed, start=False)) or obs.error > 1
+    level = previous(on, start=True) * 0.5 + (1 if previous(on, start=True) else -1)
+    return action(pull=normal(level), push=normal(count))
+""",
+    PLANT,
+).structure
+"""Remembers truth values, which count as numbers too."""
 
 
 def headed(family, mean, std):
     """Both actions of this family, with arguments from the observation."""
-    arguments = (
-        Call("mul", (Number(mean), _ERROR)),
-        Call("add", (Number(std), Call("abs", (Index(Observation("gap"), 0),)))),
-    )
-    return Structure(
-        (),
-        (),
-        (Head("pull", family, arguments), Head("push", family, arguments)),
-    )
+    head = f"{family}({mean} * obs.error, std={std} + abs(obs.gap[0]))"
+    text = f"def policy(obs):\n    return action(pull={head}, push={head})\n"
+    return parse(text, PLANT).structure
 
 
-COUPLED = Structure(
-    (Parameter("gain", 0.75),),
-    (),
-    (
-        Head("pull", "normal", (_ERROR, Number(0.5))),
-        Head("push", "normal", (_ERROR, Number(0.2))),
-    ),
-    coupling=(_GAIN,),
-)
+COUPLED = parse(
+    """
+gain = weight(0.75)
+
+def policy(obs):
+    return action(pull=normal(obs.error, std=fixed(0.5)),
+                  push=normal(obs.error, std=fixed(0.2)), coupling=gain)
+""",
+    PLANT,
+).structure
 
 CHOOSING = """
 lean = weight(2.0)

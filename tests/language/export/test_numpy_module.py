@@ -10,6 +10,7 @@ import pytest
 from language.export.cases import (
     COUPLED,
     INTEGRATOR,
+    LATCH,
     NAMES,
     PLANT,
     choosing,
@@ -29,6 +30,7 @@ from structjax.language.structure import (
     Structure,
     Variable,
 )
+from structjax.memory import along
 from structjax.policy import StructuredPolicy, initial_values, variables_from
 from structjax.schema import ActionField, Field, Schema
 from structjax.tasks.car_racing.schema import CAR_RACING_SCHEMA as CAR
@@ -178,6 +180,21 @@ def test_the_memory_is_what_the_last_decision_returned():
     np.testing.assert_allclose(third.mean, [0.125, 1.0])
 
 
+@pytest.mark.parametrize("structure", [INTEGRATOR, LATCH], ids=["integrator", "latch"])
+def test_memory_equals_that_of_the_compiled_policy(structure):
+    obs = observations(PLANT, 60, seed=2)
+    policy = StructuredPolicy(structure, PLANT)
+    variables = variables_from(structure, initial_values(structure))
+    distribution, latents = jax.jit(along, static_argnums=0)(policy, variables, obs)
+    act, memory = imported(structure, PLANT)["act"], None
+    for i, row in enumerate(obs):
+        decision = act(row, memory)
+        memory = decision.memory
+        np.testing.assert_allclose(distribution.mean[i], decision.mean, rtol=1e-4)
+        for name, value in decision.latents.items():
+            np.testing.assert_allclose(latents[name][i], value, rtol=1e-4, err_msg=name)
+
+
 def test_predict_carries_memory_and_forgets_it_where_an_episode_begins():
     policy = imported(INTEGRATOR, PLANT)["Policy"]()
     obs = np.array([[0.5, 0, 0], [1.5, 0, 0]], np.float32)
@@ -275,6 +292,15 @@ def test_a_beta_has_its_mean_and_std():
     # On [-1, 1]: mean share 5/8, variance 9/400, so a + b = (15/64) / (9/400) - 1 =
     # 113/12, a = 565/96, mode share (565/96 - 1) / (113/12 - 2) = 469/712.
     assert action[1] == pytest.approx(2 * 469 / 712 - 1)
+
+
+@pytest.mark.parametrize("family", ["truncated_normal", "tanh_normal", "beta"])
+def test_actions_without_noise_equal_those_of_the_compiled_policy(family):
+    structure = headed(family, 1.25, 0.2)
+    obs = observations(PLANT)
+    distribution, _ = compiled(structure, PLANT, obs)
+    action, _ = imported(structure, PLANT)["Policy"]().predict(obs)
+    np.testing.assert_allclose(action, distribution.mode(), rtol=1e-4, atol=1e-5)
 
 
 def test_coupled_actions_have_their_stds_and_their_correlation():

@@ -9,6 +9,7 @@ import pytest
 from language.export.cases import (
     COUPLED,
     INTEGRATOR,
+    LATCH,
     NAMES,
     PLANT,
     choosing,
@@ -97,6 +98,20 @@ def test_memory_goes_in_and_out():
     np.testing.assert_allclose(second["next_memory"], [[1.25, 1], [3.25, 1]])
     np.testing.assert_allclose(second["mean"], [[0.625, 1], [1.625, 1]])
     np.testing.assert_allclose(second["action"], [[0.625, 1], [1.0, 1]])
+
+
+def test_truth_values_are_remembered():
+    obs = observations(PLANT, 60, seed=2)
+    names = {"__name__": "exported"}
+    exec(numpy_module(LATCH, PLANT, {}), names)
+    run, decision = session(LATCH, PLANT), None
+    memory = [list(names["INITIAL_MEMORY"].values())]
+    for row in obs:
+        decision = names["act"](row, decision and decision.memory)
+        found = outputs(run, obs=[row], memory=memory)
+        memory = found["next_memory"]
+        np.testing.assert_array_equal(memory[0], list(decision.memory.values()))
+        np.testing.assert_allclose(found["mean"][0], decision.mean, rtol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["truncated_normal", "tanh_normal", "beta"])

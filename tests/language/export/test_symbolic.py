@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from language.export.cases import INTEGRATOR, NAMES, PLANT, load
+from language.export.cases import INTEGRATOR, LATCH, NAMES, PLANT, load
 from language.programs import SMALL, read
 
 from structjax.errors import StructjaxError
@@ -92,6 +92,10 @@ def test_helpers_are_written_out():
 def test_memory_is_a_symbol():
     found = sympy_expression(INTEGRATOR, PLANT, "integral", inline=True)
     assert str(found) == "obs.error + previous(integral)"
+    counted = sympy_expression(LATCH, PLANT, "count")  # of a truth value: 0 or 1
+    assert str(counted) == (
+        "previous(count) + Piecewise((1, Ne(previous(on), 0)), (0, True))"
+    )
 
 
 def test_vectors_are_written_element_by_element():
