@@ -110,7 +110,8 @@ LATCH = parse(
 def policy(obs):
     count = previous(on, start=True) + previous(count, start=0)
     armed = previous(on, start=True) if obs.gap[0] > 0 else obs.gap[1] > 0
-    on = (previous(on, start=True) and not previous(armed, start=False)) or obs.error > 1
+    held = previous(on, start=True) and not previous(armed, start=False)
+    on = held or obs.error > 1
     level = previous(on, start=True) * 0.5 + (1 if previous(on, start=True) else -1)
     return action(pull=normal(level), push=normal(count))
 """,
