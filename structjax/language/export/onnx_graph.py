@@ -122,8 +122,19 @@ class Builder:
         return self.node("Concat", *full, axis=1)
 
     def reduced(self, kind: str, vector: str) -> str:
-        """A reduction over the elements, `[batch, 1]`."""
-        return self.node(kind, vector, self.whole(1), keepdims=1)
+        """A reduction over the elements, `[batch, 1]`.
+
+        ONNX leaves open whether the largest of NaN and 1 is NaN, and whether a sum of
+        negative zeros is one; here it is NaN, and a positive zero.
+        """
+        result = self.node(kind, vector, self.whole(1), keepdims=1)
+        if kind in ("ReduceSum", "ReduceMean"):
+            return self.node("Add", result, self.number(0.0))
+        float32 = self._onnx.TensorProto.FLOAT
+        flags = self.node("Cast", self.node("IsNaN", vector), to=float32)
+        count = self.node("ReduceSum", flags, self.whole(1), keepdims=1)
+        any_nan = self.node("Greater", count, self.number(0.0))
+        return self.guarded(any_nan, result, math.nan)
 
     def guarded(self, bad: str, value: str, instead: float = 0.0) -> str:
         """The value, a number where `bad`."""

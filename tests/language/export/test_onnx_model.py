@@ -76,6 +76,21 @@ def test_angles_in_all_quadrants_and_on_the_axes():
     np.testing.assert_allclose(found, exact, atol=1e-6)
 
 
+def test_what_is_not_a_number_stays_so():
+    schema = Schema((Field("v", 3, "", -1, 1, ""),), ONE.actions)
+    names = ("relu", "sign", "abs", "sqrt", "log", "tanh", "sigmoid", "softplus")
+    lines = ["nan = obs.v[0] / obs.v[0]", "v = obs.v / obs.v"]
+    lines += [f"a_{name} = {name}(nan)" for name in names]
+    lines += ["b_min = min(nan, 1)", "b_max = max(1, nan)", "b_clip = clip(nan, 0, 1)"]
+    lines += [f"c_{name} = {name}(v)" for name in ("min", "max", "sum", "mean", "norm")]
+    lines += ["d_power = nan ** 0.5", "d_div = safe_div(nan, 2)"]
+    body = "".join(f"    {line}\n" for line in lines)
+    text = f"def policy(obs):\n{body}    return action(a=normal(0 * nan))\n"
+    found = outputs(session(parse(text, schema).structure, schema), obs=[[0, 1, 2]])
+    wrong = [name for name, value in found.items() if not np.isnan(value).any()]
+    assert wrong == ["std"]
+
+
 def test_constants_have_the_length_of_the_batch():
     text = "k = weight(2.0)\ndef policy(obs):\n    c = 3 * k\n    v = stack(1, c)\n"
     structure = parse(text + "    return action(a=normal(c))\n", ONE).structure
