@@ -129,7 +129,8 @@ class Builder:
         """
         result = self.node(kind, vector, self.whole(1), keepdims=1)
         if kind in ("ReduceSum", "ReduceMean"):
-            return self.node("Add", result, self.number(0.0))
+            # Not `+ 0`, which runtimes optimise away.
+            return self.guarded(self.node("Equal", result, self.number(0.0)), result)
         float32 = self._onnx.TensorProto.FLOAT
         flags = self.node("Cast", self.node("IsNaN", vector), to=float32)
         count = self.node("ReduceSum", flags, self.whole(1), keepdims=1)

@@ -91,6 +91,19 @@ def test_what_is_not_a_number_stays_so():
     assert wrong == ["std"]
 
 
+def test_a_sum_of_negative_zeros_is_a_positive_zero():
+    schema = Schema((Field("v", 3, "", -1, 1, ""),), ONE.actions)
+    text = "def policy(obs):\n    a = atan2(sum(-obs.v), -1)\n"
+    text += "    return action(a=normal(a))\n"
+    structure = parse(text, schema).structure
+    run = session(structure, schema)
+    variables = variables_from(structure, {})
+    obs = np.zeros(3, np.float32)
+    mean = StructuredPolicy(structure, schema).apply(variables, obs)[0].mean
+    np.testing.assert_allclose(outputs(run, obs=[obs])["mean"][0], mean, rtol=1e-6)
+    np.testing.assert_allclose(mean, [np.pi], rtol=1e-6)
+
+
 def test_constants_have_the_length_of_the_batch():
     text = "k = weight(2.0)\ndef policy(obs):\n    c = 3 * k\n    v = stack(1, c)\n"
     structure = parse(text + "    return action(a=normal(c))\n", ONE).structure
