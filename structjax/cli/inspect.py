@@ -1,4 +1,4 @@
-"""`structjax tasks`, `runs`, `report` and `graph`: looking, not computing."""
+"""`structjax tasks`, `operators`, `runs` and `report`: looking, not computing."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,39 +127,6 @@ class Report:
             print_json({"report": str(path)})
         else:
             print(path)
-        return 0
-
-
-@dataclass(frozen=True)
-class Graph:
-    """Draw a program's graph as SVG: fields, weights, latents, actions.
-
-    Under `--json`: {"graph"}.
-    """
-
-    policy: tyro.conf.Positional[Path]
-    """A run directory, a saved policy (.json), or a program (.py)."""
-    task: str = "car_racing"
-    """Name of the task, or path/to/file.py:function."""
-    output: Path = Path("graph.svg")
-    """Where the drawing goes."""
-    json: bool = False
-    """Print one JSON object as the last line of stdout."""
-
-    def run_command(self) -> int:
-        """Writes the SVG."""
-        from structjax.policy_file import load_policy
-        from structjax.report.graph import graph_svg
-        from structjax.runs import write_atomic
-        from structjax.tasks.loading import load_task
-
-        found = load_policy(self.policy, load_task(self.task))
-        svg = graph_svg(found.program.structure, found.program.docs, found.values)
-        write_atomic(self.output, svg)
-        if self.json:
-            print_json({"graph": str(self.output)})
-        else:
-            print(self.output)
         return 0
 
 

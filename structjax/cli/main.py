@@ -6,11 +6,12 @@ from typing import Annotated, Any
 import tyro
 
 from structjax.cli.demo import Demo
-from structjax.cli.inspect import Graph, Operators, Report, Runs, Tasks
+from structjax.cli.inspect import Operators, Report, Runs, Tasks
 from structjax.cli.output import print_error
 from structjax.cli.programs import Check, Evaluate, Fit
 from structjax.cli.refine import Refine
 from structjax.cli.tables import Diagnose, Rollout
+from structjax.cli.views import Diff, Export, Graph
 from structjax.errors import StructjaxError
 
 _COMMANDS: dict[str, type] = {
@@ -21,6 +22,8 @@ _COMMANDS: dict[str, type] = {
     "diagnose": Diagnose,
     "evaluate": Evaluate,
     "graph": Graph,
+    "diff": Diff,
+    "export": Export,
     "demo": Demo,
     "tasks": Tasks,
     "operators": Operators,

@@ -1,0 +1,1 @@
+"""Programs in other notations: a NumPy module, ONNX, SymPy and LaTeX."""
