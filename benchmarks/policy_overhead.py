@@ -1,6 +1,6 @@
 """Structured-policy rollouts against the same rollouts with a 2x64 network.
 
-    python benchmarks/policy_overhead.py [--batches 20 1024] [--repeats 9]
+    python benchmarks/policy_overhead.py [--batches 20 1024 8192] [--repeats 9]
 
 Rounds of all arms in one process; the ratio is taken within each round, and its median
 printed. Target: at least 1.0 (the structured policy is no slower).
@@ -21,7 +21,7 @@ PROGRAMS = ("r0", "r3", "car_a", "car_b")
 def main() -> None:
     """Measures, prints the ratio per program and batch size, writes raw rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--batches", type=int, nargs="+", default=[20, 1024])
+    parser.add_argument("--batches", type=int, nargs="+", default=[20, 1024, 8192])
     parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()
     task = load()[0]
