@@ -1,0 +1,52 @@
+"""Expressions that are written several times, where a name would do."""
+
+from collections.abc import Iterator, Sequence
+
+from structjax.language.lint.places import Part, children, text_of, walk
+from structjax.language.problem import Problem
+from structjax.language.structure import Expression, Observation, Variable
+
+# Operators and leaves that a name would save, over all repetitions.
+_WORTH = 4
+
+
+def duplicate_problems(parts: Sequence[Part]) -> Iterator[Problem]:
+    """The largest repeated expressions; temporaries of loops and helpers left out."""
+    places: dict[Expression, list[Part]] = {}
+    inside: dict[Expression, set[Expression]] = {}
+    for part in parts:
+        if part.name.startswith("_"):
+            continue
+        for node in walk(part.expression):
+            if children(node):
+                places.setdefault(node, []).append(part)
+                for child in children(node):
+                    inside.setdefault(child, set()).add(node)
+    for node, found in places.items():
+        if (_size(node) - 1) * (len(found) - 1) < _WORTH:
+            continue
+        # A part of one repeated expression, and of nothing else, is no news.
+        if any(len(places[outer]) == len(found) for outer in inside.get(node, ())):
+            continue
+        lines = sorted({part.line for part in found})
+        where = ", ".join(map(str, lines))
+        noun = "line" if len(lines) == 1 else "lines"
+        text = f"`{text_of(node)}` is written {len(found)} times, in {noun} {where}"
+        hint = f"name it once, e.g. `{_name(node)} = ...`"
+        yield Problem("DUPLICATE", "warning", lines[0], text, hint)
+
+
+def _size(expression: Expression) -> int:
+    return sum(1 for _ in walk(expression))
+
+
+def _name(expression: Expression) -> str:
+    """A name made of the outer operator and the first two names inside."""
+    operator = getattr(expression, "operator", "part").removeprefix("reduce_")
+    words = [
+        (node.field if isinstance(node, Observation) else node.name).split(".")[-1]
+        for node in walk(expression)
+        if isinstance(node, Observation | Variable)
+    ]
+    unique = list(dict.fromkeys(word.strip("_") for word in words))
+    return "_".join([operator.rstrip("_"), *unique[:2]])

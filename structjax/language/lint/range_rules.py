@@ -1,0 +1,254 @@
+"""What ranges show: actions out of reach, decided conditions, flats, noisy rests."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from structjax.language.lint.forward import Reading, read
+from structjax.language.lint.intervals import Intervals, Range
+from structjax.language.lint.places import Part, children, text_of, walk
+from structjax.language.problem import Problem
+from structjax.language.structure import (
+    Call,
+    Expression,
+    Head,
+    Index,
+    Latent,
+    Number,
+    Observation,
+    Slice,
+    Structure,
+    Variable,
+)
+from structjax.language.usage import reach
+from structjax.schema import ActionField, Schema
+
+# Share of an action's range that may be out of reach: rounding, soft bounds.
+_UNREACHED = 0.1
+# A latent that is constant over more than this share of a distance is flat.
+_FLAT = 0.5
+_GRID = 64
+
+
+def range_problems(
+    structure: Structure, schema: Schema, parts: Sequence[Part]
+) -> Iterator[Problem]:
+    """Everything that follows from the schema's ranges and the weights' bounds."""
+    reading = read(structure, schema, Intervals())
+    by_name = {part.name: part for part in parts}
+    actions = {action.name: action for action in schema.actions}
+    for head in structure.heads:
+        action = actions[head.action]
+        if head.family == "categorical":
+            yield from _never_chosen(head, action, reading, by_name)
+            continue
+        part = by_name[f"mean of `{head.action}`"]
+        yield from _unreachable(head, action, reading, part)
+    yield from _decided(structure, reading, parts)
+    yield from _one_sided(structure, actions, by_name)
+    yield from _flats(structure, schema, parts)
+
+
+def _unreachable(
+    head: Head, action: ActionField, reading: Reading[Range], part: Part
+) -> Iterator[Problem]:
+    """A mean that stays away from a part of the range."""
+    low, high = _reached(head, action, reading)
+    below = max(0.0, low - action.low)
+    above = max(0.0, action.high - high)
+    least = _UNREACHED * (action.high - action.low)
+    if max(below, above) <= least:
+        return
+    text = (
+        f"the mean of `{action.name}` lies in [{low:.4g}, {high:.4g}]; the range is "
+        f"[{action.low:g}, {action.high:g}]"
+    )
+    ends = [(above, high, action.high), (below, action.low, low)]
+    missed = [f"{a:.4g} to {b:.4g}" for size, a, b in ends if size > least]
+    hint = f"it never asks for {' or '.join(missed)}; widen it, or say why in a comment"
+    yield Problem("UNREACHABLE_ACTION", "warning", part.line, text, hint)
+
+
+def _reached(
+    head: Head, action: ActionField, reading: Reading[Range]
+) -> tuple[float, float]:
+    """The range of the mean, cut to the action's own."""
+    mean = reading.of(head.arguments[0])
+    low, high = mean.low, mean.high
+    if head.family == "tanh_normal":
+        middle = 0.5 * (action.low + action.high)
+        low, high = (
+            middle + action.half_range * math.tanh(bound) for bound in (low, high)
+        )
+    return (
+        min(max(low, action.low), action.high),
+        max(min(high, action.high), action.low),
+    )
+
+
+def _never_chosen(
+    head: Head,
+    action: ActionField,
+    reading: Reading[Range],
+    by_name: dict[str, Part],
+) -> Iterator[Problem]:
+    """A choice whose logit is always below that of another."""
+    logits = [reading.of(argument) for argument in head.arguments]
+    highest = max(logit.low for logit in logits)
+    for i, (choice, logit) in enumerate(
+        zip(action.choices or (), logits, strict=False)
+    ):
+        if logit.high < highest:
+            text = (
+                f"choice `{choice}` of `{action.name}` is never the likeliest: its "
+                f"logit is at most {logit.high:.4g}, another at least {highest:.4g}"
+            )
+            line = by_name[f"logit {i} of `{head.action}`"].line
+            yield Problem("UNREACHABLE_ACTION", "warning", line, text)
+
+
+def _decided(
+    structure: Structure, reading: Reading[Range], parts: Sequence[Part]
+) -> Iterator[Problem]:
+    """Conditions on observations that hold always or never."""
+    for part in parts:
+        for node in walk(part.expression):
+            if not (isinstance(node, Call) and node.operator == "where"):
+                continue
+            condition = node.arguments[0]
+            truth = reading.of(condition)
+            found = reach(structure, [condition])
+            if truth.point and any(isinstance(leaf, Observation) for leaf in found):
+                word = "always" if truth.low else "never"
+                text = f"condition `{text_of(condition)}` {word} holds"
+                hint = "the schema's ranges decide it; delete the other branch"
+                yield Problem("UNREACHABLE_BRANCH", "warning", part.line, text, hint)
+
+
+def _one_sided(
+    structure: Structure, actions: dict[str, ActionField], by_name: dict[str, Part]
+) -> Iterator[Problem]:
+    """Normal actions whose mean rests at 0 where 0 is the edge of the range.
+
+    Half of the noise is clipped there: the action is 0.4 std on average, not 0.
+    """
+    latents = {latent.name: latent for latent in structure.latents}
+    found = [
+        head.action
+        for head in structure.heads
+        if head.family == "normal"
+        and 0 in (actions[head.action].low, actions[head.action].high)
+        and _rests(head.arguments[0], latents)
+    ]
+    if not found:
+        return
+    names = " and ".join(f"`{name}`" for name in found)
+    text = (
+        f"the noise of {names} is one-sided where the mean rests at 0, the edge of the "
+        "range: sampled actions are 0.4 std there on average, not 0"
+    )
+    hint = "`truncated_normal`, `beta` or `tanh_normal` know the range"
+    line = by_name[f"mean of `{found[0]}`"].line
+    yield Problem("ONE_SIDED_NOISE", "warning", line, text, hint)
+
+
+def _rests(mean: Expression, latents: dict[str, Latent]) -> bool:
+    """Whether a mean is held at 0 by a clip, relu, min or max."""
+    pending, seen = [mean], set()
+    while pending:
+        match pending.pop():
+            case Variable(name) if name not in seen:
+                seen.add(name)
+                pending.append(latents[name].expression)
+            case Call("relu") | Call("clip", (_, Number(0.0), _) | (_, _, Number(0.0))):
+                return True
+            case Call("minimum" | "maximum", arguments):
+                if Number(0.0) in arguments:
+                    return True
+                pending += arguments
+            case Call("clip", (inside, _, _)) | Call("neg", (inside,)):
+                pending.append(inside)
+    return False
+
+
+def _flats(
+    structure: Structure, schema: Schema, parts: Sequence[Part]
+) -> Iterator[Problem]:
+    """Clips of one distance that are constant over most of it, at the far end."""
+    reading = read(structure, schema, Intervals(fixed=True))
+    for part in parts:
+        for node in walk(part.expression):
+            match node:
+                case Call("clip", (inside, Number(low), Number(high))):
+                    bounds = Range(low, high)
+                case Call("relu", (inside,)):
+                    bounds = Range(0.0, math.inf)
+                case _:
+                    continue
+            yield from _flat(inside, bounds, part, structure, reading)
+
+
+def _flat(
+    inside: Expression,
+    bounds: Range,
+    part: Part,
+    structure: Structure,
+    reading: Reading[Range],
+) -> Iterator[Problem]:
+    distance = _only_input(inside, structure)
+    if distance is None:
+        return
+    span = reading.of(distance)
+    if span.low < 0 or not span.low < span.high < math.inf or span.size is not None:
+        return
+
+    def outside(share: float) -> int:
+        at = span.low + share * (span.high - span.low)
+        value = reading.of(_replaced(inside, distance, Number(at)))
+        return (value.low > bounds.high) - (value.high < bounds.low)
+
+    sides = [outside(i / _GRID) for i in range(_GRID + 1)]
+    far = sides[-1]
+    first = next((i for i in range(_GRID, -1, -1) if sides[i] != far), -1)
+    if far == 0 or first < 0 or first > (1 - _FLAT) * _GRID:
+        return
+    inner, outer = first / _GRID, (first + 1) / _GRID
+    for _ in range(30):
+        middle = 0.5 * (inner + outer)
+        inner, outer = (inner, middle) if outside(middle) == far else (middle, outer)
+    at = span.low + outer * (span.high - span.low)
+    stays = bounds.low if far < 0 else bounds.high
+    text = (
+        f"`{part.owner}` stays at {stays:g} where `{text_of(distance)}` is above "
+        f"{at:.3g}, {1 - outer:.0%} of its range: there is no gradient there"
+    )
+    hint = "let it fall off smoothly, e.g. `exp(-k * distance)` or `1 / (1 + distance)`"
+    yield Problem("FLAT_FAR", "warning", part.line, text, hint)
+
+
+def _only_input(inside: Expression, structure: Structure) -> Expression | None:
+    """The single scalar through which an expression sees the observation."""
+    found: set[Expression] = set()
+    pending = [inside]
+    while pending:
+        node = pending.pop()
+        leaf = isinstance(node, Variable | Observation | Index | Slice)
+        if not leaf:
+            pending += children(node)
+        elif _sees(node, structure):
+            found.add(node)
+    return found.pop() if len(found) == 1 else None
+
+
+def _sees(node: Expression, structure: Structure) -> bool:
+    leaves = reach(structure, [node])
+    return any(isinstance(leaf, Observation) for leaf in leaves)
+
+
+def _replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
+    """The expression with one sub-expression replaced."""
+    if expression == old:
+        return new
+    if isinstance(expression, Call):
+        parts = tuple(_replaced(e, old, new) for e in expression.arguments)
+        return Call(expression.operator, parts)
+    return expression
