@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from structjax.language.lint.places import Part, children, text_of, walk
+from structjax.language.operators import OPERATORS
 from structjax.language.problem import Problem
-from structjax.language.structure import Expression, Observation, Variable
+from structjax.language.structure import Call, Expression, Observation, Variable
 
 # Operators and leaves that a name would save, over all repetitions.
 _WORTH = 4
@@ -18,7 +19,7 @@ def duplicate_problems(parts: Sequence[Part]) -> Iterator[Problem]:
         if part.name.startswith("_"):
             continue
         for node in walk(part.expression):
-            if children(node):
+            if children(node) and _reads(node):
                 places.setdefault(node, []).append(part)
                 for child in children(node):
                     inside.setdefault(child, set()).add(node)
@@ -40,13 +41,19 @@ def _size(expression: Expression) -> int:
     return sum(1 for _ in walk(expression))
 
 
+def _reads(expression: Expression) -> bool:
+    """Whether it holds more than weights and numbers."""
+    return any(isinstance(node, Observation | Variable) for node in walk(expression))
+
+
 def _name(expression: Expression) -> str:
-    """A name made of the outer operator and the first two names inside."""
-    operator = getattr(expression, "operator", "part").removeprefix("reduce_")
+    """A name made of the function and the first two names inside."""
+    operator = expression.operator if isinstance(expression, Call) else ""
+    function = "" if operator not in OPERATORS else OPERATORS[operator].call
     words = [
         (node.field if isinstance(node, Observation) else node.name).split(".")[-1]
         for node in walk(expression)
         if isinstance(node, Observation | Variable)
     ]
     unique = list(dict.fromkeys(word.strip("_") for word in words))
-    return "_".join([operator.rstrip("_"), *unique[:2]])
+    return "_".join([function, *unique[:2]]).strip("_")

@@ -70,6 +70,8 @@ def _worth_reading(node: ast.AST) -> Sequence[ast.AST]:
             return (value,)
         case ast.BinOp(op=ast.Pow(), left=left):
             return (left,)
+        case ast.BinOp(op=ast.Div(), left=left, right=ast.Call() as right):
+            return (left, *_divisor(right))
         case ast.Call(func=ast.Name("range" | "previous" | "fixed" | "weight")):
             return ()
         case ast.Call(func=ast.Name("stack"), args=args) if _table(args):
@@ -77,6 +79,13 @@ def _worth_reading(node: ast.AST) -> Sequence[ast.AST]:
         case ast.Call(args=args, keywords=keywords):
             return [*args, *(k.value for k in keywords if k.arg != "std")]
     return tuple(ast.iter_child_nodes(node))
+
+
+def _divisor(call: ast.Call) -> Sequence[ast.AST]:
+    """A call without the floor that keeps it away from 0: `max(x, 0.01)`."""
+    if isinstance(call.func, ast.Name) and call.func.id in ("max", "maximum"):
+        return [a for a in call.args if not isinstance(a, ast.Constant)]
+    return (call,)
 
 
 def _table(arguments: Sequence[ast.expr]) -> bool:

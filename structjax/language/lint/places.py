@@ -25,7 +25,7 @@ class Part:
     """One expression of a program.
 
     Attributes:
-      name: the latent that it defines, `mean of \\`steer\\`` or the like for a head.
+      name: the latent that it defines, `mean of `steer`` or the like for a head.
       line: 1-based line of the source.
       expression: what stands there.
       owner: the logged latent, or the name itself.
@@ -76,8 +76,7 @@ def _owners(structure: Structure) -> dict[str, str]:
     for latent in reversed(structure.latents):
         owner = latent.name if latent.logged else owners.get(latent.name)
         for leaf in leaves(latent.expression):
-            temporary = isinstance(leaf, Variable) and leaf.name.startswith("_")
-            if owner and temporary:
+            if owner and isinstance(leaf, Variable) and leaf.name.startswith("_"):
                 owners[leaf.name] = owner
     return owners
 

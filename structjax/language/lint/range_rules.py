@@ -22,8 +22,9 @@ from structjax.language.structure import (
 from structjax.language.usage import reach
 from structjax.schema import ActionField, Schema
 
-# Share of an action's range that may be out of reach: rounding, soft bounds.
-_UNREACHED = 0.1
+# Share of an action's range, at one end, that may be out of reach: a limit that is
+# written on purpose leaves more than half.
+_UNREACHED = 0.4
 # A latent that is constant over more than this share of a distance is flat.
 _FLAT = 0.5
 _GRID = 64
@@ -44,8 +45,9 @@ def range_problems(
         part = by_name[f"mean of `{head.action}`"]
         yield from _unreachable(head, action, reading, part)
     yield from _decided(structure, reading, parts)
-    yield from _one_sided(structure, actions, by_name)
-    yield from _flats(structure, schema, parts)
+    written = read(structure, schema, Intervals(fixed=True))
+    yield from _one_sided(structure, actions, by_name, written)
+    yield from _flats(structure, written, parts)
 
 
 def _unreachable(
@@ -125,7 +127,10 @@ def _decided(
 
 
 def _one_sided(
-    structure: Structure, actions: dict[str, ActionField], by_name: dict[str, Part]
+    structure: Structure,
+    actions: dict[str, ActionField],
+    by_name: dict[str, Part],
+    written: Reading[Range],
 ) -> Iterator[Problem]:
     """Normal actions whose mean rests at 0 where 0 is the edge of the range.
 
@@ -137,7 +142,7 @@ def _one_sided(
         for head in structure.heads
         if head.family == "normal"
         and 0 in (actions[head.action].low, actions[head.action].high)
-        and _rests(head.arguments[0], latents)
+        and _rests(head.arguments[0], latents, written)
     ]
     if not found:
         return
@@ -151,31 +156,50 @@ def _one_sided(
     yield Problem("ONE_SIDED_NOISE", "warning", line, text, hint)
 
 
-def _rests(mean: Expression, latents: dict[str, Latent]) -> bool:
-    """Whether a mean is held at 0 by a clip, relu, min or max."""
+def _rests(
+    mean: Expression, latents: dict[str, Latent], written: Reading[Range]
+) -> bool:
+    """Whether a clip, relu, min or max holds a mean at 0, for the written weights."""
     pending, seen = [mean], set()
     while pending:
-        match pending.pop():
+        node = pending.pop()
+        match node:
             case Variable(name) if name not in seen:
                 seen.add(name)
                 pending.append(latents[name].expression)
-            case Call("relu") | Call("clip", (_, Number(0.0), _) | (_, _, Number(0.0))):
-                return True
-            case Call("minimum" | "maximum", arguments):
-                if Number(0.0) in arguments:
-                    return True
-                pending += arguments
-            case Call("clip", (inside, _, _)) | Call("neg", (inside,)):
+            case Call("neg" | "div" | "safe_div", (inside, *_)):
                 pending.append(inside)
+            case Call("mul", factors):
+                pending += factors
+            case Call("relu" | "clip" | "minimum" | "maximum", arguments):
+                if _stops_at_zero(node, written):
+                    return True
+                pending += arguments if node.operator != "clip" else arguments[:1]
+    return False
+
+
+def _stops_at_zero(node: Call, written: Reading[Range]) -> bool:
+    """Whether this is where negative, or positive, values become 0."""
+    ranges = [written.of(argument) for argument in node.arguments]
+    match node:
+        case Call("relu") | Call("clip", (_, Number(0.0), _)):
+            return ranges[0].low < 0
+        case Call("clip", (_, _, Number(0.0))):
+            return ranges[0].high > 0
+        case Call("maximum", arguments) if Number(0.0) in arguments:
+            return min(value.low for value in ranges) < 0
+        case Call("minimum", arguments) if Number(0.0) in arguments:
+            return max(value.high for value in ranges) > 0
     return False
 
 
 def _flats(
-    structure: Structure, schema: Schema, parts: Sequence[Part]
+    structure: Structure, reading: Reading[Range], parts: Sequence[Part]
 ) -> Iterator[Problem]:
     """Clips of one distance that are constant over most of it, at the far end."""
-    reading = read(structure, schema, Intervals(fixed=True))
     for part in parts:
+        if part.name.startswith("std of"):  # its floor is the head's own
+            continue
         for node in walk(part.expression):
             match node:
                 case Call("clip", (inside, Number(low), Number(high))):
@@ -195,7 +219,7 @@ def _flat(
     reading: Reading[Range],
 ) -> Iterator[Problem]:
     distance = _only_input(inside, structure)
-    if distance is None:
+    if distance is None or not _is_length(distance, structure):
         return
     span = reading.of(distance)
     if span.low < 0 or not span.low < span.high < math.inf or span.size is not None:
@@ -223,6 +247,17 @@ def _flat(
     )
     hint = "let it fall off smoothly, e.g. `exp(-k * distance)` or `1 / (1 + distance)`"
     yield Problem("FLAT_FAR", "warning", part.line, text, hint)
+
+
+def _is_length(expression: Expression, structure: Structure) -> bool:
+    """Whether a value is a norm or a root, by its definition."""
+    latents = {latent.name: latent for latent in structure.latents}
+    while isinstance(expression, Variable):
+        expression = latents[expression.name].expression
+    match expression:
+        case Call("norm" | "sqrt") | Call("pow", (_, Number(0.5))):
+            return True
+    return False
 
 
 def _only_input(inside: Expression, structure: Structure) -> Expression | None:
