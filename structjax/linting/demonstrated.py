@@ -38,6 +38,7 @@ _OUTSIDE = 0.1
 _COPIED = 0.95
 # Unexplained variance, relative to what the column's own past leaves unexplained.
 _CLOSER = 0.8
+_KNOTS, _ROWS_PER_KNOT = 10, 20
 
 
 def demonstrated_problems(
@@ -77,15 +78,25 @@ def demonstrated_problems(
 
 @partial(jax.jit, static_argnums=0)
 def _look(policy: StructuredPolicy, variables: Any, observations: jax.Array) -> Any:
-    """Outputs `[N, D]`, their derivatives by weight, and latents `[N, ...]`."""
+    """Outputs `[N, D]`, largest derivative by weight, and latents `[N, ...]`."""
+    names = sorted(variables["params"])
 
-    def outputs(variables: Any) -> Any:
-        distribution, latents = along(policy, variables, observations)
+    def outputs(raw: jax.Array) -> Any:
+        params = {name: raw[i] for i, name in enumerate(names)}
+        named = {**variables, "params": params}
+        distribution, latents = along(policy, named, observations)
         return _flat(distribution), latents
 
-    value, latents = outputs(variables)
-    slopes = jax.jacfwd(lambda v: outputs(v)[0])(variables)["params"]
-    return value, jax.tree.map(lambda s: jnp.max(jnp.abs(s), axis=0), slopes), latents
+    raw = jnp.stack([variables["params"][name] for name in names])
+
+    def along_one(direction: jax.Array) -> Any:
+        value, slope, latents = jax.jvp(outputs, (raw,), (direction,), has_aux=True)
+        return value, jnp.max(jnp.abs(slope)), latents
+
+    value, slopes, latents = jax.vmap(along_one, out_axes=(None, 0, None))(
+        jnp.eye(len(names))
+    )
+    return value, dict(zip(names, slopes, strict=True)), latents
 
 
 def _flat(distribution: Any) -> jax.Array:
@@ -106,9 +117,8 @@ def _zero_gradients(
 ) -> Iterator[Problem]:
     for parameter in program.structure.parameters:
         name = parameter.name
-        slope = np.asarray(slopes[name], np.float64)
-        # A small step of a large weight still counts: its scale is its own.
-        largest = np.max(np.abs(slope)) * max(1.0, abs(raw[name]))
+        # A small slope of a large weight still counts: its scale is its own.
+        largest = float(slopes[name]) * max(1.0, abs(raw[name]))
         if name in known or not largest <= _NO_EFFECT * _least_range(schema):
             continue
         text = (
@@ -178,18 +188,20 @@ def _saturated(
 
 
 def _outer(head: Head, structure: Structure) -> Iterator[Expression]:
-    """The clips and relus that a mean consists of, from the outside."""
+    """What a mean consists of: clips, and factors, and what they bound."""
     latents = {latent.name: latent for latent in structure.latents}
-    node: Expression | None = head.arguments[0]
-    while node is not None:
+    pending, seen = [head.arguments[0]], set()
+    while pending:
+        node = pending.pop()
         yield node
         match node:
-            case Variable(name):
-                node = latents[name].expression
-            case Call("clip" | "relu", (inside, *_)):
-                node = inside
-            case _:
-                node = None
+            case Variable(name) if name not in seen:
+                seen.add(name)
+                pending.append(latents[name].expression)
+            case Call("clip" | "relu" | "div" | "neg", (inside, *_)):
+                pending.append(inside)
+            case Call("mul" | "minimum" | "maximum", arguments):
+                pending += arguments
 
 
 def _heads(
@@ -286,11 +298,23 @@ def _line_of(field: str, places: Sequence[Part]) -> int:
 
 
 def _explained(inputs: np.ndarray, output: np.ndarray) -> float:
-    """R squared of a linear regression; 0 for a constant output."""
-    inputs, output = inputs.astype(np.float64), output.astype(np.float64)
+    """R squared of a regression on a bent line of each input; 0 for a constant.
+
+    Bends let a feature that stops where the action goes on, such as a joint at its
+    limit, count as the function of the action that it is.
+    """
+    output = output.astype(np.float64)
     total = float(((output - output.mean()) ** 2).sum())
     if total <= 1e-12 * max(1.0, float((output**2).sum())):
         return 0.0
-    design = np.column_stack([inputs, np.ones(len(inputs))])
+    columns = [np.ones(len(output))]
+    for values in inputs.astype(np.float64).T:
+        knots = np.unique(np.quantile(values, np.linspace(0, 1, _KNOTS)))[1:-1]
+        few = len(output) < _ROWS_PER_KNOT * _KNOTS
+        columns += [
+            values,
+            *(np.maximum(values - k, 0) for k in (() if few else knots)),
+        ]
+    design = np.column_stack(columns)
     fitted = design @ np.linalg.lstsq(design, output, rcond=None)[0]
     return 1 - float(((output - fitted) ** 2).sum()) / total
