@@ -8,12 +8,17 @@ import tyro
 
 from structjax.cli.output import print_json, progress, seed_range, text_table
 from structjax.compilation import enable_compile_cache
+from structjax.language.parse import Program
+from structjax.language.problem import Problem
 from structjax.likelihood import ImitationConfig
+from structjax.schema import Schema
 
 
 @dataclass(frozen=True)
 class Check:
     """Check a program of the structure language; status 1 when it is not ok.
+
+    Warnings, those of the lint too, leave the status at 0.
 
     Under `--json`: {"ok", "semantic_hash", "interface_hash", "parameters", "latents",
     "problems": [{"code", "severity", "line", "message", "hint"}]}.
@@ -23,6 +28,10 @@ class Check:
     """File with the program."""
     task: str = "car_racing"
     """Name of the task, or path/to/file.py:function."""
+    lint: bool = False
+    """Warn about what is accepted but suspicious, too."""
+    demonstration: str | None = None
+    """Lint along this demonstration, a bundled name or a file; implies --lint."""
     json: bool = False
     """Print one JSON object as the last line of stdout."""
 
@@ -47,7 +56,7 @@ class Check:
         except StructureError as error:
             problems = error.problems
         else:
-            problems = program.warnings
+            problems = self._warnings(program, task.schema)
             structure = program.structure
             result |= {
                 "ok": True,
@@ -73,6 +82,19 @@ class Check:
         else:
             _print_check(result)
         return 0 if result["ok"] else 1
+
+    def _warnings(self, program: Program, schema: Schema) -> tuple[Problem, ...]:
+        """Those of the parser, or those of the lint."""
+        if not self.lint and self.demonstration is None:
+            return program.warnings
+        from structjax.demonstration import load_demonstration
+        from structjax.linting.lint import lint
+
+        shown = None
+        if self.demonstration is not None:
+            enable_compile_cache()
+            shown = load_demonstration(self.demonstration, schema)
+        return lint(program, schema, demonstration=shown)
 
 
 def _print_check(result: dict[str, Any]) -> None:

@@ -36,9 +36,7 @@ _STUCK = 0.25
 _ELSEWHERE = 0.05
 _OUTSIDE = 0.1
 _COPIED = 0.95
-# Unexplained variance, relative to what the column's own past leaves unexplained.
-_CLOSER = 0.8
-_KNOTS, _ROWS_PER_KNOT = 10, 20
+_KNOTS, _ROWS_PER_KNOT = 9, 20
 
 
 def demonstrated_problems(
@@ -277,7 +275,7 @@ def _copies(
         for i in range(part.start, part.stop) if field.name in used else ():
             copied = _explained(previous, now[:, i])
             itself = _explained(before[:, i : i + 1], now[:, i])
-            if copied <= _COPIED or 1 - copied > _CLOSER * (1 - itself):
+            if copied <= _COPIED or copied <= itself:
                 continue
             line = _line_of(field.name, places)
             text = (
@@ -309,12 +307,16 @@ def _explained(inputs: np.ndarray, output: np.ndarray) -> float:
         return 0.0
     columns = [np.ones(len(output))]
     for values in inputs.astype(np.float64).T:
-        knots = np.unique(np.quantile(values, np.linspace(0, 1, _KNOTS)))[1:-1]
-        few = len(output) < _ROWS_PER_KNOT * _KNOTS
-        columns += [
-            values,
-            *(np.maximum(values - k, 0) for k in (() if few else knots)),
-        ]
+        columns += [values, *(np.maximum(values - k, 0) for k in _knots(values))]
     design = np.column_stack(columns)
     fitted = design @ np.linalg.lstsq(design, output, rcond=None)[0]
     return 1 - float(((output - fitted) ** 2).sum()) / total
+
+
+def _knots(values: np.ndarray) -> np.ndarray:
+    """Where a line may bend: at quantiles, and evenly over the range."""
+    if len(values) < _ROWS_PER_KNOT * _KNOTS:
+        return np.zeros(0)
+    shares = np.linspace(0, 1, _KNOTS + 2)[1:-1]
+    low, high = values.min(), values.max()
+    return np.unique([*np.quantile(values, shares), *(low + shares * (high - low))])
