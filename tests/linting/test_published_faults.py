@@ -56,8 +56,8 @@ def test_damping_that_is_even_in_the_yaw_rate(name):
     found = messages(text_of(name), "PARITY")
     scale = "" if name == "r1" else " * damping_scale"
     assert (
-        f"term `-yaw_damping * abs(yaw){scale}` of `damping` keeps its sign in the "
-        "mirrored world; the mean of `steer` must not"
+        f"term `-yaw_damping * abs(yaw){scale}` of `damping` is even in the "
+        "mirrored world; the mean of `steer` needs it odd"
     ) in found
 
 
@@ -65,8 +65,8 @@ def test_damping_that_is_even_in_the_yaw_rate(name):
 def test_yaw_rate_that_slows_to_one_side(name):
     found = messages(text_of(name), "PARITY")
     assert (
-        "term `w_yaw_speed * yaw` of `target_speed` changes its sign in the mirrored "
-        "world; the mean of `gas` and the mean of `brake` must not"
+        "term `w_yaw_speed * yaw` of `target_speed` is odd in the mirrored world; "
+        "the mean of `gas` and the mean of `brake` need it even"
     ) in found
 
 

@@ -7,8 +7,8 @@ from structjax.language.operators import OPERATORS
 from structjax.language.problem import Problem
 from structjax.language.structure import Call, Expression, Observation, Variable
 
-# Operators and leaves that a name would save, over all repetitions.
-_WORTH = 4
+# Operators that a name would save, over all repetitions.
+_WORTH = 2
 
 
 def duplicate_problems(parts: Sequence[Part]) -> Iterator[Problem]:
@@ -24,7 +24,7 @@ def duplicate_problems(parts: Sequence[Part]) -> Iterator[Problem]:
                 for child in children(node):
                     inside.setdefault(child, set()).add(node)
     for node, found in places.items():
-        if (_size(node) - 1) * (len(found) - 1) < _WORTH:
+        if _operators(node) * (len(found) - 1) < _WORTH:
             continue
         # A part of one repeated expression, and of nothing else, is no news.
         if any(len(places[outer]) == len(found) for outer in inside.get(node, ())):
@@ -37,8 +37,8 @@ def duplicate_problems(parts: Sequence[Part]) -> Iterator[Problem]:
         yield Problem("DUPLICATE", "warning", lines[0], text, hint)
 
 
-def _size(expression: Expression) -> int:
-    return sum(1 for _ in walk(expression))
+def _operators(expression: Expression) -> int:
+    return sum(isinstance(node, Call) for node in walk(expression))
 
 
 def _reads(expression: Expression) -> bool:

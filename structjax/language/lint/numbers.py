@@ -22,7 +22,7 @@ def number_problems(program: Program, schema: Schema) -> Iterator[Problem]:
     lines: dict[int, dict[float, None]] = {}
     for node in ast.parse(program.source).body:
         if isinstance(node, ast.FunctionDef):
-            for line, value in _numbers(node):
+            for line, _, value in sorted(_numbers(node)):
                 if abs(value) > _TINY and abs(value) not in allowed:
                     lines.setdefault(line, {})[value] = None
     source = program.source.split("\n")
@@ -52,14 +52,14 @@ def _of_schema(schema: Schema) -> Iterator[float]:
             yield unit.scale
 
 
-def _numbers(function: ast.FunctionDef) -> Iterator[tuple[int, float]]:
-    """(line, value) of every number that is not a position, an exponent or a std."""
+def _numbers(function: ast.FunctionDef) -> Iterator[tuple[int, int, float]]:
+    """(line, column, value) of numbers other than positions, exponents and stds."""
     pending: list[ast.AST] = list(function.body)
     while pending:
         node = pending.pop()
         if isinstance(node, ast.Constant):
             if isinstance(node.value, int | float) and not isinstance(node.value, bool):
-                yield node.lineno, float(node.value)
+                yield node.lineno, node.col_offset, float(node.value)
             continue
         pending += _worth_reading(node)
 

@@ -63,15 +63,17 @@ def parity_problems(
                 for term in _wrong(terms, structure, reading):
                     broken.setdefault(term, []).append(name)
     for term, names in broken.items():
-        yield _problem(term, names, text_of(term.expression, latents))
+        kind = reading.of(term.expression).kind
+        yield _problem(term, kind, names, text_of(term.expression, latents))
 
 
-def _problem(term: Term, names: Sequence[str], text: str) -> Problem:
+def _problem(term: Term, kind: str, names: Sequence[str], text: str) -> Problem:
     where = "" if term.part.owner in names else f" of `{term.part.owner}`"
-    found = "keeps" if term.wanted == -1 else "changes"
+    found = "neither even nor odd" if kind == "mixed" else kind
+    needs = "needs" if len(names) == 1 else "need"
     message = (
-        f"term `{text}`{where} {found} its sign in the mirrored world; the "
-        f"{' and the '.join(names)} must not"
+        f"term `{text}`{where} is {found} in the mirrored world; the "
+        f"{' and the '.join(names)} {needs} it {_NAME[term.wanted]}"
     )
     hint = "use its size, e.g. `abs(...)`"
     if term.wanted == -1:

@@ -267,7 +267,7 @@ def _only_input(inside: Expression, structure: Structure) -> Expression | None:
     while pending:
         node = pending.pop()
         leaf = isinstance(node, Variable | Observation | Index | Slice)
-        if not leaf:
+        if not leaf and not _is_length(node, structure):
             pending += children(node)
         elif _sees(node, structure):
             found.add(node)
