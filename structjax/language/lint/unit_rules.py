@@ -6,10 +6,10 @@ is m/s.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from structjax.language.lint.forward import Reading, read
+from structjax.language.lint.forward import read
 from structjax.language.lint.places import Part, text_of, walk
 from structjax.language.lint.units import PURE, RADIAN, Unit, parse_unit
 from structjax.language.problem import Problem
@@ -163,48 +163,62 @@ def _converted(unit: Unit | None, factor: float | None, power: float) -> Unit | 
 def unit_problems(
     structure: Structure, schema: Schema, parts: Sequence[Part]
 ) -> Iterator[Problem]:
-    """Unlike units and wrong angles, one problem per place."""
+    """Unlike units and wrong angles; the turns of a loop count once."""
     reading = read(structure, schema, Units())
     latents = {latent.name: latent for latent in structure.latents}
+    seen: set[tuple[object, ...]] = set()
     for part in parts:
         for node in walk(part.expression):
             if not isinstance(node, Call):
                 continue
-            if node.operator in _VERBS:
-                yield from _unlike(node, part, reading, latents)
-            if node.operator in _ANGLES:
-                yield from _not_radian(node, part, reading, latents)
+            units = [reading.of(argument).unit for argument in node.arguments]
+            place = (part.line, node.operator, *units)
+            problem = _problem(node, units, part, latents)
+            if problem is not None and place not in seen:
+                seen.add(place)
+                yield problem
+
+
+def _problem(
+    node: Call,
+    units: Sequence[Unit | None],
+    part: Part,
+    latents: Mapping[str, Latent],
+) -> Problem | None:
+    if None in units:
+        return None
+    known = [unit for unit in units if unit is not None]
+    if node.operator in _VERBS and not known[0].like(known[1]):
+        return _unlike(node, known, part, latents)
+    accepted = known[0].like(RADIAN) or known[0].like(PURE) if known else True
+    if node.operator in _ANGLES and not accepted:
+        return _not_radian(node, known[0], part, latents)
+    return None
 
 
 def _unlike(
-    node: Call, part: Part, reading: Reading[Quantity], latents: dict[str, Latent]
-) -> Iterator[Problem]:
-    one, other = (reading.of(argument).unit for argument in node.arguments)
-    if one is None or other is None or one.like(other):
-        return
+    node: Call, units: Sequence[Unit], part: Part, latents: Mapping[str, Latent]
+) -> Problem:
+    one, other = (_shown(unit) for unit in units)
     text = (
         f"`{text_of(node)}` {_VERBS[node.operator]} unlike units: "
-        f"`{text_of(node.arguments[0], latents)}` is in {_shown(one)}, "
-        f"`{text_of(node.arguments[1], latents)}` in {_shown(other)}"
+        f"`{text_of(node.arguments[0], latents)}` is in {one}, "
+        f"`{text_of(node.arguments[1], latents)}` in {other}"
     )
     hint = "bring one to the unit of the other, with a weight or a named constant"
-    yield Problem("UNLIKE_UNITS", "warning", part.line, text, hint)
+    return Problem("UNLIKE_UNITS", "warning", part.line, text, hint)
 
 
 def _not_radian(
-    node: Call, part: Part, reading: Reading[Quantity], latents: dict[str, Latent]
-) -> Iterator[Problem]:
-    argument = node.arguments[0]
-    unit = reading.of(argument).unit
-    if unit is None or unit.like(RADIAN) or unit.like(PURE):
-        return
-    name = text_of(argument, latents)
+    node: Call, unit: Unit, part: Part, latents: Mapping[str, Latent]
+) -> Problem:
+    name = text_of(node.arguments[0], latents)
     text = f"`{node.operator}` takes rad, `{name}` is in {_shown(unit)}"
     factor = "pi" if math.isclose(unit.scale, math.pi) else f"{unit.scale:.4g}"
     hint = "an angle in rad is accepted"
     if unit.powers == RADIAN.powers:
         hint = f"write `{node.operator}({factor} * ...)`"
-    yield Problem("ANGLE_UNIT", "warning", part.line, text, hint)
+    return Problem("ANGLE_UNIT", "warning", part.line, text, hint)
 
 
 def _shown(unit: Unit) -> str:

@@ -155,3 +155,8 @@ def test_angles_are_in_rad(function):
     assert found(f"a = {function}(pi * obs.heading)") == []
     assert found(f"a = {function}(obs.angle)") == []
     assert found(f"a = {function}(obs.share)") == []
+
+
+def test_the_turns_of_a_loop_count_once():
+    lines = ["a = 0", "for i in range(5):", "    a = a + (obs.wheel - obs.speed) * w"]
+    assert len(found(*lines)) == 1
