@@ -66,6 +66,12 @@ NUMPY = {
     "norm": np.linalg.norm,
     "dot": lambda a, b: np.dot(1.0 * a, b),
     "normalise": lambda v: v / np.linalg.norm(v),
+    "rotate2d": lambda v, angle: np.array(
+        [
+            v[0] * np.cos(angle) - v[1] * np.sin(angle),
+            v[0] * np.sin(angle) + v[1] * np.cos(angle),
+        ]
+    ),
     "stack": lambda *s: np.array(s),
     "concat": lambda *v: np.concatenate(v),
 }

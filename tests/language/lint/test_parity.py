@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from language.lint.numeric import evaluate
+from language.lint.terms import programs
 from language.test_render import EXPRESSIONS, MODULE
 
 from structjax.language.lint.forward import read
@@ -105,30 +106,38 @@ def test_memory_keeps_a_parity():
     assert read(structure, SCHEMA, Parities(SCHEMA)).variables["a"].kind == "unknown"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def check_kinds(structure, names):
+    """Holds what is called even, odd or zero against the mirrored world."""
+    reading = read(structure, SCHEMA, Parities(SCHEMA))
+    rng = np.random.default_rng(0)
+    for obs in rng.uniform(-1, 1, (4, SCHEMA.observation_size)):
+        image = np.append(_mirrored(obs), obs[-1])
+        here = evaluate(structure, SCHEMA, obs)
+        there = evaluate(structure, SCHEMA, image)
+        for name, text in names.items():
+            kind = reading.variables[name].kind
+            one, other = float(here[name]), float(there[name])
+            if kind in ("mixed", "unknown") or not np.isfinite([one, other]).all():
+                continue
+            sign = 1 if kind == "even" else -1
+            slack = 1e-9 * max(abs(one), abs(other))
+            assert one == pytest.approx(sign * other, abs=slack), (text, kind)
+            assert kind != "zero" or one == 0, text
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(EXPRESSIONS)
 def test_what_is_called_even_or_odd_is_so(expression):
     try:
         structure = program(expression).structure
     except StructureError:
         return
-    reading = read(structure, SCHEMA, Parities(SCHEMA))
-    rng = np.random.default_rng(0)
-    for obs in rng.uniform(-1, 1, (4, SCHEMA.observation_size)):
-        mirror = np.append(obs, 0.0)[:-1]
-        mirror[: SCHEMA.observation_size - 1] = _mirrored(obs)
-        here = evaluate(structure, SCHEMA, obs)["a"]
-        there = evaluate(structure, SCHEMA, mirror)["a"]
-        parity = reading.variables["a"].kind
-        if not np.isfinite([here, there]).all():
-            continue
-        scale = max(abs(here), abs(there))
-        if parity == "even":
-            assert here == pytest.approx(there, abs=1e-9 * scale)
-        elif parity in ("odd", "zero"):
-            assert here == pytest.approx(-there, abs=1e-9 * scale)
-        if parity == "zero":
-            assert here == 0
+    check_kinds(structure, {"a": expression})
+
+
+def test_every_operator_on_every_kind():
+    for text, terms in programs():
+        check_kinds(parse(text, SCHEMA).structure, terms)
 
 
 def _mirrored(obs):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from language.lint.numeric import evaluate
+from language.lint.terms import programs
 from language.programs import CHOICE, SMALL
 from language.test_render import EXPRESSIONS, MODULE
 
@@ -61,7 +62,22 @@ def test_bounds(expression, low, high):
     assert bounds(expression) == pytest.approx((low, high))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def check_ranges(structure, names):
+    """Holds computed values against the ranges."""
+    free = read(structure, SMALL, Intervals()).variables
+    written = read(structure, SMALL, Intervals(fixed=True)).variables
+    rng = np.random.default_rng(0)
+    for obs in rng.uniform(-1, 1, (4, SMALL.observation_size)):
+        values = evaluate(structure, SMALL, obs)
+        for name, text in names.items():
+            value = float(values[name])
+            slack = 1e-9 * max(1.0, abs(value))
+            for found in (free[name], written[name]):
+                if math.isfinite(value):
+                    assert found.low - slack <= value <= found.high + slack, text
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(EXPRESSIONS)
 @example("clip(obs.speed, 1, -1)")
 @example("(0.0 / obs.yaw) ** -1")
@@ -70,16 +86,12 @@ def test_what_is_computed_lies_in_the_range(expression):
         structure = program(expression).structure
     except StructureError:
         return
-    free = read(structure, SMALL, Intervals()).variables["a"]
-    written = read(structure, SMALL, Intervals(fixed=True)).variables["a"]
-    rng = np.random.default_rng(0)
-    for obs in rng.uniform(-1, 1, (4, SMALL.observation_size)):
-        value = float(evaluate(structure, SMALL, obs)["a"])
-        if not math.isfinite(value):
-            continue
-        slack = 1e-9 * max(1.0, abs(value))
-        for found in (free, written):
-            assert found.low - slack <= value <= found.high + slack
+    check_ranges(structure, {"a": expression})
+
+
+def test_every_operator_stays_in_its_range():
+    for text, terms in programs():
+        check_ranges(parse(text, SMALL).structure, terms)
 
 
 def test_what_is_remembered_is_bounded():
