@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy import HORIZON, SCHEMA, toy_task
+from toy import HORIZON, PROGRAM, SCHEMA, toy_task
 
 from structjax.diagnostics.invariants import run_invariants
 from structjax.evaluation import evaluate
@@ -15,7 +15,7 @@ from structjax.language.render import render
 from structjax.likelihood import ImitationConfig, nll
 from structjax.memory import along
 from structjax.policy import StructuredPolicy, initial_values, variables_from
-from structjax.rollout import collect, play
+from structjax.rollout import collect, play, rollout
 from structjax.table import build_table
 
 # A leaky sum of x; pushes with it.
@@ -188,3 +188,22 @@ def policy(obs):
 """
     with pytest.raises(StructureError, match="helper `old` reads the step before"):
         parse(text, SCHEMA)
+
+
+def carried(text):
+    """How many arrays an episode's scan carries from step to step."""
+    policy, variables = policy_of(text)
+    task = toy_task()
+    params, starts = task.initial([1004])
+    jaxpr = jax.make_jaxpr(
+        lambda v: rollout(policy, v, task, params, starts, key=jax.random.key(0))
+    )(variables)
+    scans = [e for e in jaxpr.eqns if e.primitive.name == "scan"]
+    return max(scan.params["num_carry"] for scan in scans)
+
+
+def test_a_program_without_memory_carries_nothing_more():
+    # The observation, x and time of the state, and whether the episode is alive.
+    assert carried(PROGRAM) == 4
+    assert carried(FILTER) == 5
+    assert carried(PHASES) == 6

@@ -229,8 +229,14 @@ def test_an_empty_first_reply_is_repaired(tmp_path):
 
 def test_no_first_program_at_all_is_one_clear_error(tmp_path):
     model = ScriptedModel(lambda request: Reply("", status="empty"))
-    with pytest.raises(StructjaxError, match="no usable reply for generate"):
+    with pytest.raises(StructjaxError, match="no usable reply for generate") as caught:
         run(tmp_path, model)
+    assert caught.value.hint.startswith("a resumed run reads the same replies again")
+    # So it does: they are on record, and nothing is asked for or paid twice.
+    again = ScriptedModel(lambda request: REPLIES[request.slot])
+    with pytest.raises(StructjaxError, match="no usable reply for generate"):
+        run(tmp_path, again, resume=True)
+    assert not again.requests
     manifest = read_json(tmp_path / "run" / "manifest.json")
     assert manifest["status"] == "failed"
     assert "no usable reply" in manifest["reason"]
@@ -304,6 +310,23 @@ def test_a_run_killed_at_any_phase_resumes_to_the_same_result(tmp_path, whole, p
     again = [phase.removeprefix("request:")] if phase.startswith("request:") else []
     assert sorted(asked) == sorted([*answered, *again])
     assert (tmp_path / "torn" / "report.html").exists()
+    lines = (tmp_path / "torn" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["round"] for line in lines] == [0, 1]
+
+
+def test_a_call_killed_before_its_reply_is_noted_as_maybe_billed(tmp_path):
+    class Paid(ScriptedModel):
+        @property
+        def description(self):
+            return {"provider": "openai", "model": "m"}
+
+    def killed(request):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Paid(killed), rounds=0)
+    outcome = run(tmp_path, Paid(REPLIES), rounds=0, resume=True)
+    assert outcome.notes == ("calls without a reply that may have been billed: 1",)
 
 
 def test_with_a_demonstration_the_fit_and_its_residuals_are_shown(tmp_path):

@@ -55,7 +55,13 @@ def test_every_shipped_run_is_listed_here():
 
 
 @needs_sandbox
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if RUNS[name][0] == {} else pytest.param(name, marks=pytest.mark.slow)
+        for name in RUNS
+    ],
+)
 def test_a_shipped_run_replays_to_its_result(task, tmp_path, name):
     _, accepted, best, value = RUNS[name]
     outcome = replay(task, tmp_path / "run", name)
@@ -89,12 +95,18 @@ def test_a_header_says_what_answered(path):
     assert header["model"].startswith("large language model")
 
 
-def test_no_prompt_shows_a_seed_or_a_gate_episode():
-    for path in shipped("car_racing"):
-        for line in path.read_text().splitlines():
-            record = json.loads(line)
-            if record["kind"] == "request":
-                text = " ".join(m["content"] for m in record["req"]["messages"])
-                # Seeds stand alone; 0.2003 and 20030 are measurements.
-                found = re.findall(r"(?<![\d.])(?:200\d|100[1-9])(?![\d.])", text)
-                assert not found
+@pytest.mark.parametrize("path", shipped("car_racing"), ids=lambda p: p.stem)
+def test_no_prompt_shows_a_seed_or_a_gate_episode(path):
+    printed = []
+    for line in path.read_text().splitlines():
+        record = json.loads(line)
+        if record["kind"] == "findings":
+            printed += [finding["text"] for finding in record["findings"]]
+        if record["kind"] != "request":
+            continue
+        text = " ".join(m["content"] for m in record["req"]["messages"])
+        # What checks print of their table, step counts and lengths, is no seed.
+        for output in sorted(filter(None, printed), key=len, reverse=True):
+            text = text.replace(output, "")
+        # Seeds stand alone; 0.2003 and 20030 are measurements.
+        assert not re.findall(r"(?<![\d.])(?:200\d|100[1-9])(?![\d.])", text)

@@ -161,3 +161,34 @@ class Graph:
         else:
             print(self.output)
         return 0
+
+
+@dataclass(frozen=True)
+class Operators:
+    """List the operators of the structure language, or the page that teaches it.
+
+    Under `--json`: {"operators": [{"name", "spelling", "arguments", "result",
+    "meaning"}]}.
+    """
+
+    page: bool = False
+    """Print the whole page, as it stands in prompts."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+
+    def run_command(self) -> int:
+        """Prints the table or the page."""
+        from structjax.language.reference import language_page, operator_rows
+
+        if self.page:
+            print(language_page())
+            return 0
+        rows = operator_rows()
+        if self.json:
+            print_json({"operators": rows})
+            return 0
+        header = ("operator", "arguments", "result", "meaning")
+        keys = ("spelling", "arguments", "result", "meaning")
+        cells = [tuple(row[key] for key in keys) for row in rows]
+        print(text_table(header, cells, words=True))
+        return 0

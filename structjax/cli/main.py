@@ -6,13 +6,12 @@ from typing import Annotated, Any
 import tyro
 
 from structjax.cli.demo import Demo
-from structjax.cli.inspect import Graph, Report, Runs, Tasks
+from structjax.cli.inspect import Graph, Operators, Report, Runs, Tasks
 from structjax.cli.output import print_error
 from structjax.cli.programs import Check, Evaluate, Fit
 from structjax.cli.refine import Refine
 from structjax.cli.tables import Diagnose, Rollout
 from structjax.errors import StructjaxError
-from structjax.llm.manual import ReplyPending
 
 _COMMANDS: dict[str, type] = {
     "refine": Refine,
@@ -24,6 +23,7 @@ _COMMANDS: dict[str, type] = {
     "graph": Graph,
     "demo": Demo,
     "tasks": Tasks,
+    "operators": Operators,
     "runs": Runs,
     "report": Report,
 }
@@ -50,15 +50,12 @@ def main(arguments: list[str] | None = None) -> None:
     as_json = bool(getattr(command, "json", False))
     try:
         code = command.run_command()
-    except ReplyPending as error:
-        print_error(error, as_json=as_json)
-        code = 75
     except StructjaxError as error:
         print_error(error, as_json=as_json)
-        code = 2
+        code = error.exit_code
     except KeyboardInterrupt:
         print("structjax: interrupted", file=sys.stderr)
         code = 130
     except BrokenPipeError:
         code = 0
-    sys.exit(code or 0)
+    sys.exit(code)

@@ -30,14 +30,17 @@ def progress(text: str) -> None:
     print(f"structjax: {text}", file=sys.stderr, flush=True)
 
 
-def text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A plain table: first column left, the others right-aligned."""
+def text_table(
+    header: Sequence[str], rows: Iterable[Sequence[object]], *, words: bool = False
+) -> str:
+    """A plain table: first column left, the others right-aligned unless of words."""
     cells = [list(map(str, header)), *(list(map(str, row)) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    align = str.ljust if words else str.rjust
     lines = []
     for row in cells:
         first = row[0].ljust(widths[0])
-        rest = [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]
+        rest = [align(cell, w) for cell, w in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join([first, *rest]).rstrip())
     rule = "  ".join("-" * w for w in widths)
     return "\n".join([lines[0], rule, *lines[1:]])

@@ -2,22 +2,26 @@
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from structjax.cli.output import print_json, progress, seed_range, text_table
 from structjax.compilation import enable_compile_cache
-from structjax.language.parse import Program
-from structjax.language.problem import Problem
+from structjax.errors import StructjaxError
 from structjax.likelihood import ImitationConfig
 from structjax.schema import Schema
+
+if TYPE_CHECKING:
+    from structjax.language.parse import Program
+    from structjax.language.problem import Problem
 
 
 @dataclass(frozen=True)
 class Check:
     """Check a program of the structure language; status 1 when it is not ok.
 
+    With `--from torch` the file holds a PyTorch module instead (docs/torch.md).
     Warnings, those of the lint too, leave the status at 0.
 
     Under `--json`: {"ok", "semantic_hash", "interface_hash", "parameters", "latents",
@@ -28,6 +32,12 @@ class Check:
     """File with the program."""
     task: str = "car_racing"
     """Name of the task, or path/to/file.py:function."""
+    source: Annotated[Literal["structjax", "torch"], tyro.conf.arg(name="from")] = (
+        "structjax"
+    )
+    """What the file is written in; torch: a class derived from nn.Module."""
+    output: Path | None = None
+    """Where to write an accepted module as a program of the structure language."""
     lint: bool = False
     """Warn about what is accepted but suspicious, too."""
     demonstration: str | None = None
@@ -38,7 +48,7 @@ class Check:
     def run_command(self) -> int:
         """Parses the program and prints its problems, or what it consists of."""
         from structjax.language.hashing import interface_hash, semantic_hash
-        from structjax.language.parse import StructureError, parse
+        from structjax.language.parse import StructureError
         from structjax.policy_file import read_program
         from structjax.tasks.loading import load_task
 
@@ -52,10 +62,11 @@ class Check:
             "latents": [],
         }
         try:
-            program = parse(text, task.schema)
+            program = self._parse(text, task.schema)
         except StructureError as error:
             problems = error.problems
         else:
+            self._write(program, task.schema)
             problems = self._warnings(program, task.schema)
             structure = program.structure
             result |= {
@@ -83,7 +94,7 @@ class Check:
             _print_check(result)
         return 0 if result["ok"] else 1
 
-    def _warnings(self, program: Program, schema: Schema) -> tuple[Problem, ...]:
+    def _warnings(self, program: "Program", schema: Schema) -> "tuple[Problem, ...]":
         """Those of the parser, or those of the lint."""
         if not self.lint and self.demonstration is None:
             return program.warnings
@@ -95,6 +106,30 @@ class Check:
             enable_compile_cache()
             shown = load_demonstration(self.demonstration, schema)
         return lint(program, schema, demonstration=shown)
+
+    def _parse(self, text: str, schema: Schema) -> "Program":
+        if self.source == "torch":
+            from structjax.language.torch_source.parse import parse_torch
+
+            return parse_torch(text, schema)
+        from structjax.language.parse import parse
+
+        return parse(text, schema)
+
+    def _write(self, program: "Program", schema: Schema) -> None:
+        """Writes an accepted module in the structure language."""
+        if self.output is None:
+            return
+        if self.source != "torch":
+            raise StructjaxError(
+                "--output without --from torch",
+                kind="options",
+                hint="the program is in the structure language already",
+            )
+        from structjax.language.torch_source.written import program_text
+        from structjax.runs import write_atomic
+
+        write_atomic(self.output, program_text(program, schema))
 
 
 def _print_check(result: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from structjax.language.access import ACCESS
+from structjax.language.budget import check_budget
 from structjax.language.calls import CALLED
 from structjax.language.declarations import read_module
 from structjax.language.documentation import documentation
@@ -100,6 +101,7 @@ def _lower(tree: ast.Module, state: Lowering) -> Structure | None:
         return None
     structure = state.finish(heads, parameters, coupling)
     check_previous(structure, state)
+    check_budget(structure, state.problems)
     _check_columns(structure, state)
     return structure
 

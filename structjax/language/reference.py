@@ -1,6 +1,15 @@
 """One page that teaches the language, to a model and to a person."""
 
-from structjax.language.operators import OPERATORS
+from collections.abc import Callable
+
+from structjax.language.operators import (
+    OPERATORS,
+    elementwise,
+    joining,
+    reduction,
+    same_vector,
+    stacking,
+)
 
 _PAGE = """\
 THE LANGUAGE: a small subset of Python about ONE observation (no batch axis).
@@ -54,3 +63,35 @@ def language_page() -> str:
         if row.name not in plain
     ]
     return _PAGE.format(operators="\n".join(f"- {line}" for line in lines))
+
+
+_ARGUMENTS: dict[Callable, str] = {
+    elementwise: "scalars or vectors of one length",
+    reduction: "vectors of one length",
+    same_vector: "a vector",
+    stacking: "scalars",
+    joining: "vectors",
+}
+_RESULTS: dict[Callable, str] = {
+    elementwise: "as the arguments",
+    reduction: "a scalar",
+    same_vector: "a vector",
+    stacking: "a vector",
+    joining: "a vector",
+}
+
+
+def operator_rows() -> list[dict[str, str]]:
+    """The operator table for people: name, spelling, arguments, result, meaning."""
+    return [
+        {
+            "name": row.name,
+            "spelling": row.spelling,
+            "arguments": _ARGUMENTS.get(row.shape, "of fixed sizes"),
+            "result": "truth value"
+            if row.result == "truth"
+            else _RESULTS.get(row.shape, "a vector"),
+            "meaning": row.meaning,
+        }
+        for row in OPERATORS.values()
+    ]

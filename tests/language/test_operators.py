@@ -5,13 +5,14 @@ import sys
 
 import pytest
 
+from structjax.cli.main import main
 from structjax.language.functions import FUNCTIONS
-from structjax.language.operators import CALLS, OPERATORS, ShapeError
+from structjax.language.operators import _ROWS, CALLS, OPERATORS, ShapeError
 from structjax.language.reference import language_page
 
 
 def test_every_operator_has_a_function():
-    assert list(OPERATORS) == list(dict.fromkeys(OPERATORS))
+    assert len(_ROWS) == len(OPERATORS)  # no name twice
     assert set(OPERATORS) == set(FUNCTIONS)
 
 
@@ -70,3 +71,20 @@ def test_front_end_does_not_import_jax():
     )
     assert "structjax.language.parse" in run.stdout.split()
     assert "jax" not in run.stdout.split()
+
+
+def test_the_table_for_people_has_every_operator(capsys):
+    with pytest.raises(SystemExit):
+        main(["operators"])
+    out = capsys.readouterr().out
+    for row in OPERATORS.values():
+        assert f"{row.spelling} " in out
+        assert row.meaning in out
+    with pytest.raises(SystemExit):
+        main(["operators", "--page"])
+    assert language_page() in capsys.readouterr().out
+
+
+def test_the_page_is_short():
+    # A token of English or code has at least three characters on average.
+    assert len(language_page()) / 3 <= 1_200

@@ -1,5 +1,7 @@
 """Every kind of fault that models write: refused, with one stable code."""
 
+import random
+
 import pytest
 from language.programs import HEAD, RETURN, SMALL, codes, problems, program
 
@@ -64,6 +66,11 @@ IN_POLICY = {
     "empty range": ("a = 0\nfor i in range(0):\n    a = a + 1", "LOOP"),
     "zero step": ("a = 0\nfor i in range(0, 4, 0):\n    a = a + 1", "LOOP"),
     "data range": ("a = 0\nfor i in range(obs.speed):\n    a = a + 1", "LOOP"),
+    "loop over a field": ("a = 0\nfor obs.speed in range(3):\n    a = a + 1", "LOOP"),
+    "loop over elements": (
+        "v = obs.tiles.x\na = 0\nfor v[0] in range(3):\n    a = a + 1",
+        "LOOP",
+    ),
     "over a vector": ("a = 0\nfor x in obs.tiles.x:\n    a = a + x", "LOOP"),
     "unrolled 3,600": (
         "a = 0\nfor i in range(60):\n    for j in range(60):\n        a = a + 1",
@@ -274,11 +281,42 @@ def test_own_weight_in_the_place_of_an_implied_std():
     ]
 
 
+def test_a_program_that_compiles_to_too_much_is_refused_with_its_size():
+    # Three operators a line, in no order that repeats, and one in the head.
+    signs = random.Random(0).choices("+-", k=1990)
+    lines = [f"b{i} = w * w {s} {i} * w" for i, s in enumerate(signs)]
+    parse(program(*lines[:1300], "a = 1"), SMALL)
+    assert problems(program(*lines, "a = 1")) == [
+        "TOO_LONG line 1: the program expands to 5,971 operations; at most 4,000 are "
+        "accepted; use operators on vectors"
+    ]
+    # The same line again and again is a loop.
+    parse(
+        program(*(f"b{i} = w * obs.speed + {i}" for i in range(1990)), "a = 1"), SMALL
+    )
+
+
+def test_a_program_that_logs_too_much_is_refused_with_its_size():
+    wide = ", ".join(["obs.quat"] * 64)
+    lines = [f"b{i} = concat({wide})" for i in range(9)]
+    assert problems(program(*lines, "a = 1")) == [
+        "TOO_LONG line 1: the program logs 2,305 values a step; at most 2,048 are "
+        "accepted; long vectors that need no log get names that begin with `_`"
+    ]
+    unlogged = [line.replace("b", "_b", 1) for line in lines]
+    parse(program(*unlogged, "a = 1"), SMALL)
+
+
 def test_every_code_is_listed_and_every_listed_error_is_tested():
     tested = {code for table in (IN_POLICY, WHOLE) for _, code in table.values()}
     tested |= {*WEIGHTS.values(), *HEADS.values()}
     errors = {code for code, text in CODES.items() if not text.startswith("warning")}
     assert tested == errors
+
+
+def test_names_of_refused_statements_in_branches_are_silent_later():
+    text = "if obs.speed > 0:\n    y: float = 1\nelse:\n    y: float = 2\na = y"
+    assert set(codes(program(text))) == {"NODE"}
 
 
 @pytest.mark.parametrize(
@@ -345,6 +383,11 @@ def test_every_code_is_listed_and_every_listed_error_is_tested():
         (
             "a = 0\nfor x in obs.tiles.x:\n    a = a + x",
             "LOOP line 4: `for ... in obs.tiles.x` is not a static loop; write `for i "
+            "in range(n)` with a constant n of 1 to 64",
+        ),
+        (
+            "a = 0\nfor obs.speed in range(3):\n    a = a + 1",
+            "LOOP line 4: `obs.speed` is no name for a loop variable; write `for i "
             "in range(n)` with a constant n of 1 to 64",
         ),
         (
