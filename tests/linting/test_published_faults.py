@@ -11,6 +11,7 @@ import pytest
 
 from structjax.demonstration import Demonstration, load_demonstration
 from structjax.language.parse import parse
+from structjax.language.torch_source.parse import parse_torch
 from structjax.linting.lint import lint
 from structjax.schema import ActionField, Field, Schema
 from structjax.tasks.car_racing.schema import CAR_RACING_SCHEMA as CAR
@@ -154,3 +155,16 @@ def test_target_speed_clipped_on_most_steps(expert):
         "`target_speed` is clipped on 62.5% of the demonstration's steps: 62.5% at 1; "
         "no gradient passes there"
     )
+
+
+def test_the_same_faults_in_pytorch():
+    # Round 1 as a module: `speed_scale = nn.Parameter(torch.tensor(0.0))` inside abs.
+    text = (PROGRAMS.parent / "torch" / "car_r1.py").read_text()
+    problems = lint(parse_torch(text, CAR), CAR)
+    found = {(p.code, p.message.split("`")[1]) for p in problems}
+    assert found >= {
+        ("UNLIKE_UNITS", "mean_wheel - speed"),
+        ("PARITY", "-abs(w_damping) * abs(omega)"),
+        ("NO_GRADIENT", "speed_scale"),
+        ("ONE_SIDED_NOISE", "gas"),
+    }

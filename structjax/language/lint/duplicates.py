@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from structjax.language.lint.places import Part, children, text_of, walk
+from structjax.language.lint.places import Part, children, definitions_of, text_of, walk
 from structjax.language.operators import OPERATORS
 from structjax.language.problem import Problem
 from structjax.language.structure import Call, Expression, Observation, Variable
@@ -32,7 +32,8 @@ def duplicate_problems(parts: Sequence[Part]) -> Iterator[Problem]:
         lines = sorted({part.line for part in found})
         where = ", ".join(map(str, lines))
         noun = "line" if len(lines) == 1 else "lines"
-        text = f"`{text_of(node)}` is written {len(found)} times, in {noun} {where}"
+        shown = text_of(node, definitions_of(parts))
+        text = f"`{shown}` is written {len(found)} times, in {noun} {where}"
         hint = f"name it once, e.g. `{_name(node)} = ...`"
         yield Problem("DUPLICATE", "warning", lines[0], text, hint)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from structjax.language.lint.forward import Reading, read
 from structjax.language.lint.parity import Parities, Parity, symmetric
-from structjax.language.lint.places import Part, text_of
+from structjax.language.lint.places import Part, definitions_of, text_of
 from structjax.language.problem import Problem
 from structjax.language.structure import (
     Call,
@@ -51,7 +51,7 @@ def parity_problems(
     if schema.discrete:
         return
     reading = read(structure, schema, Parities(schema))
-    latents = {latent.name: latent for latent in structure.latents}
+    known = definitions_of(parts)
     by_name = {part.name: part for part in parts}
     broken: dict[Term, list[str]] = {}
     for action in schema.actions:
@@ -64,7 +64,7 @@ def parity_problems(
                     broken.setdefault(term, []).append(name)
     for term, names in broken.items():
         kind = reading.of(term.expression).kind
-        yield _problem(term, kind, names, text_of(term.expression, latents))
+        yield _problem(term, kind, names, text_of(term.expression, known))
 
 
 def _problem(term: Term, kind: str, names: Sequence[str], text: str) -> Problem:

@@ -1,7 +1,7 @@
 """Where a finding is shown: lines of latents and heads, expressions as text."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from structjax.language.parse import Program
@@ -10,7 +10,6 @@ from structjax.language.structure import (
     Call,
     Expression,
     Index,
-    Latent,
     Slice,
     Structure,
     Variable,
@@ -18,6 +17,7 @@ from structjax.language.structure import (
 from structjax.language.usage import leaves
 
 _LONGEST = 80
+_OPENINGS = 3
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ def parts(program: Program) -> tuple[Part, ...]:
     structure = program.structure
     owners = _owners(structure)
     heads = head_lines(program)
-    last = max(heads.values(), default=1)
+    # A program in another language has no heads in its text: the end of it.
+    last = max(heads.values() or program.lines.values(), default=1)
     found = []
     for latent in structure.latents:
         owner = owners.get(latent.name, latent.name)
@@ -60,13 +61,14 @@ def parts(program: Program) -> tuple[Part, ...]:
 
 
 def head_lines(program: Program) -> dict[str, int]:
-    """Action -> line of its head."""
+    """Action -> line of its head; empty for a program in another language."""
+    actions = {head.action for head in program.structure.heads}
     return {
         keyword.arg: keyword.value.lineno
         for node in ast.walk(ast.parse(program.source))
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Call)
         for keyword in node.value.keywords
-        if keyword.arg
+        if keyword.arg in actions
     }
 
 
@@ -81,18 +83,47 @@ def _owners(structure: Structure) -> dict[str, str]:
     return owners
 
 
-def text_of(expression: Expression, latents: Mapping[str, Latent] | None = None) -> str:
+def text_of(
+    expression: Expression, definitions: Mapping[str, Expression] | None = None
+) -> str:
     """The expression as program text of at most 80 characters.
 
-    A temporary stands for its definition where `latents` holds it.
+    Temporaries are replaced by their definitions while the text is short.
     """
-    known = latents or {}
-    while isinstance(expression, Variable) and expression.name.startswith("_"):
-        if expression.name not in known:
-            break
-        expression = known[expression.name].expression
+    known = definitions or {}
+    while isinstance(expression, Variable) and _temporary(expression, known):
+        expression = known[expression.name]
     text = expression_text(expression)
+    for _ in range(_OPENINGS):
+        expression = _opened(expression, known)
+        opened = expression_text(expression)
+        if len(opened) > _LONGEST:
+            break
+        text = opened
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _temporary(variable: Variable, known: Mapping[str, Expression]) -> bool:
+    return variable.name.startswith("_") and variable.name in known
+
+
+def _opened(expression: Expression, known: Mapping[str, Expression]) -> Expression:
+    """The expression with each temporary replaced by its definition."""
+    match expression:
+        case Variable(name) if _temporary(expression, known):
+            return known[name]
+        case Call(operator, arguments):
+            return Call(operator, tuple(_opened(a, known) for a in arguments))
+        case Index(vector, position):
+            return Index(_opened(vector, known), position)
+        case Slice(vector, start, stop):
+            return Slice(_opened(vector, known), start, stop)
+    return expression
+
+
+def definitions_of(parts: Sequence[Part]) -> dict[str, Expression]:
+    """Name -> expression, for `text_of`."""
+    return {part.name: part.expression for part in parts}
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

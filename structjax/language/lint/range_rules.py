@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from structjax.language.lint.forward import Reading, read
 from structjax.language.lint.intervals import Intervals, Range
-from structjax.language.lint.places import Part, children, text_of, walk
+from structjax.language.lint.places import Part, children, definitions_of, text_of, walk
 from structjax.language.problem import Problem
 from structjax.language.structure import (
     Call,
@@ -121,7 +121,8 @@ def _decided(
             found = reach(structure, [condition])
             if truth.point and any(isinstance(leaf, Observation) for leaf in found):
                 word = "always" if truth.low else "never"
-                text = f"condition `{text_of(condition)}` {word} holds"
+                shown = text_of(condition, definitions_of(parts))
+                text = f"condition `{shown}` {word} holds"
                 hint = "the schema's ranges decide it; delete the other branch"
                 yield Problem("UNREACHABLE_BRANCH", "warning", part.line, text, hint)
 

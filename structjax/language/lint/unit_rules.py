@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from structjax.language.lint.forward import read
-from structjax.language.lint.places import Part, text_of, walk
+from structjax.language.lint.places import Part, definitions_of, text_of, walk
 from structjax.language.lint.units import PURE, RADIAN, Unit, parse_unit
 from structjax.language.problem import Problem
 from structjax.language.structure import (
     Call,
     Expression,
-    Latent,
     Parameter,
     Structure,
 )
@@ -165,7 +164,7 @@ def unit_problems(
 ) -> Iterator[Problem]:
     """Unlike units and wrong angles; the turns of a loop count once."""
     reading = read(structure, schema, Units())
-    latents = {latent.name: latent for latent in structure.latents}
+    known = definitions_of(parts)
     seen: set[tuple[object, ...]] = set()
     for part in parts:
         for node in walk(part.expression):
@@ -173,7 +172,7 @@ def unit_problems(
                 continue
             units = [reading.of(argument).unit for argument in node.arguments]
             place = (part.line, node.operator, *units)
-            problem = _problem(node, units, part, latents)
+            problem = _problem(node, units, part, known)
             if problem is not None and place not in seen:
                 seen.add(place)
                 yield problem
@@ -183,36 +182,36 @@ def _problem(
     node: Call,
     units: Sequence[Unit | None],
     part: Part,
-    latents: Mapping[str, Latent],
+    known: Mapping[str, Expression],
 ) -> Problem | None:
     if None in units:
         return None
-    known = [unit for unit in units if unit is not None]
-    if node.operator in _VERBS and not known[0].like(known[1]):
-        return _unlike(node, known, part, latents)
-    accepted = known[0].like(RADIAN) or known[0].like(PURE) if known else True
+    found = [unit for unit in units if unit is not None]
+    if node.operator in _VERBS and not found[0].like(found[1]):
+        return _unlike(node, found, part, known)
+    accepted = found[0].like(RADIAN) or found[0].like(PURE) if found else True
     if node.operator in _ANGLES and not accepted:
-        return _not_radian(node, known[0], part, latents)
+        return _not_radian(node, found[0], part, known)
     return None
 
 
 def _unlike(
-    node: Call, units: Sequence[Unit], part: Part, latents: Mapping[str, Latent]
+    node: Call, units: Sequence[Unit], part: Part, known: Mapping[str, Expression]
 ) -> Problem:
     one, other = (_shown(unit) for unit in units)
     text = (
-        f"`{text_of(node)}` {_VERBS[node.operator]} unlike units: "
-        f"`{text_of(node.arguments[0], latents)}` is in {one}, "
-        f"`{text_of(node.arguments[1], latents)}` in {other}"
+        f"`{text_of(node, known)}` {_VERBS[node.operator]} unlike units: "
+        f"`{text_of(node.arguments[0], known)}` is in {one}, "
+        f"`{text_of(node.arguments[1], known)}` in {other}"
     )
     hint = "bring one to the unit of the other, with a weight or a named constant"
     return Problem("UNLIKE_UNITS", "warning", part.line, text, hint)
 
 
 def _not_radian(
-    node: Call, unit: Unit, part: Part, latents: Mapping[str, Latent]
+    node: Call, unit: Unit, part: Part, known: Mapping[str, Expression]
 ) -> Problem:
-    name = text_of(node.arguments[0], latents)
+    name = text_of(node.arguments[0], known)
     text = f"`{node.operator}` takes rad, `{name}` is in {_shown(unit)}"
     factor = "pi" if math.isclose(unit.scale, math.pi) else f"{unit.scale:.4g}"
     hint = "an angle in rad is accepted"
