@@ -26,6 +26,7 @@ _HOME = {
     "fit_anchored": "structjax.imitation",
     "fit_best": "structjax.imitation",
     "initial_values": "structjax.policy",
+    "lint": "structjax.linting.lint",
     "load_demonstration": "structjax.demonstration",
     "load_policy": "structjax.policy_file",
     "make_task": "structjax.tasks.registry",

@@ -23,7 +23,7 @@ LAYERS = (
     ("memory", "lowering", "policy", "tasks", "demonstration", "original"),
     ("rollout", "table", "runs"),
     ("evaluation", "gate", "likelihood", "starts", "fit_report", "imitation"),
-    ("diagnostics", "llm", "transcripts"),
+    ("diagnostics", "llm", "transcripts", "linting"),
     ("prompting", "policy_file", "dialogue"),
     ("rounds", "analysis", "report"),
     ("refinement", "session"),

@@ -14,6 +14,7 @@ from structjax.schema import Schema
 
 if TYPE_CHECKING:
     from structjax.language.parse import Program
+    from structjax.language.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Check:
     """Check a program of the structure language; status 1 when it is not ok.
 
     With `--from torch` the file holds a PyTorch module instead (docs/torch.md).
+    Warnings, those of the lint too, leave the status at 0.
+
     Under `--json`: {"ok", "semantic_hash", "interface_hash", "parameters", "latents",
     "problems": [{"code", "severity", "line", "message", "hint"}]}.
     """
@@ -35,6 +38,10 @@ class Check:
     """What the file is written in; torch: a class derived from nn.Module."""
     output: Path | None = None
     """Where to write an accepted module as a program of the structure language."""
+    lint: bool = False
+    """Warn about what is accepted but suspicious, too."""
+    demonstration: str | None = None
+    """Lint along this demonstration, a bundled name or a file; implies --lint."""
     json: bool = False
     """Print one JSON object as the last line of stdout."""
 
@@ -60,7 +67,7 @@ class Check:
             problems = error.problems
         else:
             self._write(program, task.schema)
-            problems = program.warnings
+            problems = self._warnings(program, task.schema)
             structure = program.structure
             result |= {
                 "ok": True,
@@ -86,6 +93,19 @@ class Check:
         else:
             _print_check(result)
         return 0 if result["ok"] else 1
+
+    def _warnings(self, program: "Program", schema: Schema) -> "tuple[Problem, ...]":
+        """Those of the parser, or those of the lint."""
+        if not self.lint and self.demonstration is None:
+            return program.warnings
+        from structjax.demonstration import load_demonstration
+        from structjax.linting.lint import lint
+
+        shown = None
+        if self.demonstration is not None:
+            enable_compile_cache()
+            shown = load_demonstration(self.demonstration, schema)
+        return lint(program, schema, demonstration=shown)
 
     def _parse(self, text: str, schema: Schema) -> "Program":
         if self.source == "torch":

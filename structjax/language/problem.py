@@ -56,7 +56,7 @@ class Problem:
     """One problem of a program.
 
     Attributes:
-      code: one of `CODES`.
+      code: one of `CODES`, or of the lint's `LINT_CODES`.
       severity: errors refuse the program, warnings do not.
       line: 1-based line of the normalised source.
       message: what is wrong, with the value.

@@ -1,0 +1,1 @@
+"""Rules that judge a program by its text and schema alone. No JAX here."""

@@ -1,0 +1,1 @@
+"""The lint: what is suspicious in a program that is accepted."""
