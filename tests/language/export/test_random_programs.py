@@ -1,5 +1,7 @@
 """Random programs: compiled, NumPy module and ONNX model agree on every latent."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
@@ -25,8 +27,16 @@ FIXED = settings(
 PROGRAMS = st.lists(EXPRESSIONS, min_size=1, max_size=3)
 
 
+ANGLES = re.compile("wrap_angle|sin|cos")
+LARGE = re.compile(r"\d{3,}\.|e\+?\d")
+
+
 def compiled(expressions):
-    """Structure and latents of a program of these expressions."""
+    """Structure and latents of a program of these expressions.
+
+    Of the angle of a large number float32 keeps no digit.
+    """
+    assume(not any(ANGLES.search(text) and LARGE.search(text) for text in expressions))
     lines = [f"b{i} = {text}" for i, text in enumerate(expressions)]
     try:
         structure = parse(program(*lines, "a = 1", module=MODULE), SMALL).structure
