@@ -182,7 +182,10 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
     test_returns = evaluate_rounds(run, loop.rounds, task, known)
     notes = []
     if changed := len(model.notes):
-        notes.append(f"{changed} prompts differ from the recorded ones")
+        notes.append(
+            f"{changed} prompts have changed since the recording; "
+            "replies are taken by their place in the run"
+        )
         run.manifest["changed_prompts"] = list(model.notes)
     if lost := model.transcript.maybe_billed():
         notes.append(f"calls without a reply that may have been billed: {lost}")
