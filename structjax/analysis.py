@@ -3,26 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from structjax.diagnostics.finding import Finding
+from structjax.diagnostics.result import number
 from structjax.diagnostics.sandbox import Sandbox, SandboxUnavailable
 from structjax.dialogue import Dialogue, system_message
 from structjax.llm.model import Message
+from structjax.llm.recorded import RecordedModel
 from structjax.llm.reply import extract_tests
-from structjax.prompting import OUTPUT_LIMIT, findings_text, number, tests_prompt
+from structjax.prompting import OUTPUT_LIMIT, findings_text, tests_prompt
 from structjax.runs import RunDirectory, write_atomic, write_json
 from structjax.table import RolloutTable
 
 TABLE_ROWS = 40
 """Rows shown of each of two episodes when the feedback is the table itself."""
-
-
-class FindingRecords(Protocol):
-    """Findings by slot: the run's own transcript, or the one that is replayed."""
-
-    def findings(self, slot: str) -> Sequence[Mapping[str, Any]] | None:
-        """The findings recorded under a slot, or None."""
 
 
 @dataclass
@@ -39,7 +34,7 @@ class Analyst:
 
     run: RunDirectory
     dialogue: Dialogue
-    recorded: FindingRecords | None = None
+    recorded: RecordedModel | None = None
     level: str = "strict"
     kept: str | None = None
     _last: str | None = None
@@ -109,7 +104,7 @@ class Analyst:
         return [_finding(f) for f in findings]
 
     def _record(self, slot: str, findings: Sequence[Mapping[str, Any]]) -> None:
-        transcript: Any = self.dialogue.transcript
+        transcript = self.dialogue.transcript
         if transcript.findings(slot) is None:
             transcript.record_findings(slot, findings)
 

@@ -3,26 +3,17 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from structjax.errors import StructjaxError
 from structjax.ledger import Ledger
 from structjax.llm.model import LanguageModel, Message, Reply, Request
 from structjax.llm.prompts import fill
 from structjax.llm.reply import complete_text
+from structjax.llm.transcript import Transcript
 from structjax.prompting import repair_prompt
 
 T = TypeVar("T")
-
-
-class Outcomes(Protocol):
-    """Where the outcome of each reply is recorded (a transcript)."""
-
-    def outcomes(self, slot: str) -> tuple[str, ...]:
-        """What became of the replies of a slot."""
-
-    def record_outcome(self, slot: str, outcome: str, detail: str = "") -> None:
-        """Records what became of a reply."""
 
 
 class BudgetExceeded(StructjaxError):
@@ -55,7 +46,7 @@ class Dialogue:
     """
 
     model: LanguageModel
-    transcript: Outcomes
+    transcript: Transcript
     ledger: Ledger
     budget: Budget = Budget()
     repairs: int = 2
@@ -107,8 +98,8 @@ class Dialogue:
         raise NoUsableReply(
             f"no usable reply for {slot}: {problems}",
             kind="llm",
-            hint="the best round so far stands; resume with --resume, or try another "
-            "model",
+            hint="a resumed run reads the same replies again: start a new one, or try "
+            "another model",
         )
 
     def _note(self, slot: str, outcome: str, detail: str) -> None:

@@ -8,9 +8,11 @@ class StructjaxError(Exception):
       kind: short stable identifier, e.g. `"task"`; the CLI prints it under `--json`.
       hint: the remedy, one sentence, possibly empty.
       resumable: whether the same run, with the same options, can go on later.
+      exit_code: status of the command line.
     """
 
     resumable = False
+    exit_code = 2
 
     def __init__(self, message: str, *, kind: str, hint: str = "") -> None:
         super().__init__(message)

@@ -10,7 +10,7 @@ import numpy as np
 from structjax.errors import StructjaxError
 from structjax.ledger import Ledger, Purpose
 from structjax.memory import initial_memory, next_memory, respond
-from structjax.rollout import Mode, Policy, clip_action, play
+from structjax.rollout import Mode, Policy, Trajectory, clip_action, play
 from structjax.tasks.base import Task
 
 
@@ -20,8 +20,9 @@ class Evaluation:
 
     Attributes:
       returns: undiscounted return per episode, in the order of `seeds`.
-      values: the task's metric per episode (equal to `returns` for `"return"`).
-      std_ddof0: population standard deviation over the episodes.
+      values: what `metric` names, per episode; so far the return is the only metric.
+      mean: of the values.
+      std_ddof0: population standard deviation of the values over the episodes.
     """
 
     task: str
@@ -94,14 +95,34 @@ def evaluate(
         )
         if ledger is not None:
             ledger.book(purpose, resets=len(seeds), env_steps=int(steps.sum()))
+    return _evaluation(task, simulator, mode, seeds, returns, steps)
+
+
+def evaluation_of(
+    trajectory: Trajectory, task: Task, seeds: Sequence[int], *, mode: Mode = "mean"
+) -> Evaluation:
+    """The evaluation that recorded episodes amount to, one per seed, JAX simulator."""
+    steps = trajectory.valid.sum(0)
+    return _evaluation(task, "jax", mode, seeds, trajectory.reward.sum(0), steps)
+
+
+def _evaluation(
+    task: Task,
+    simulator: str,
+    mode: Mode,
+    seeds: Sequence[int],
+    returns: Any,
+    steps: Any,
+) -> Evaluation:
+    values = tuple(float(r) for r in returns)
     return Evaluation(
         task=task.name,
         simulator=simulator,
         mode=mode,
         seeds=tuple(int(s) for s in seeds),
-        returns=tuple(float(r) for r in returns),
+        returns=values,
         metric=task.metric,
-        values=tuple(float(r) for r in returns),
+        values=values,
         mean=float(np.mean(returns)),
         std_ddof0=float(np.std(returns)),
         resets=len(seeds),

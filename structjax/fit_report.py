@@ -103,14 +103,14 @@ class _Look(NamedTuple):
 
     nll: jax.Array
     distribution: Any
-    gradient: Any
+    live: Any
 
 
 @partial(jax.jit, static_argnames="policy")
 def _look(
     policy: Any, variables: Any, observations: jax.Array, actions: jax.Array
 ) -> _Look:
-    """Likelihood, distributions `[N, A]`, largest gradient of any step per weight."""
+    """Likelihood, distributions `[N, A]`, which weights have a gradient anywhere."""
 
     def one(obs: jax.Array, action: jax.Array) -> Any:
         def log_prob(variables: Any) -> jax.Array:
@@ -128,7 +128,7 @@ def _look(
     return _Look(
         nll=nll(policy, variables, observations, actions),
         distribution=distribution,
-        gradient=jax.tree.map(lambda g: jnp.max(jnp.abs(g)), gradient),
+        live=jax.tree.map(lambda g: jnp.any((g != 0) & ~jnp.isnan(g)), gradient),
     )
 
 
@@ -200,8 +200,8 @@ def _weight_rows(
             start=float(start[name]),
             fitted=float(end[name]),
             move=float(fitted["params"][name] - written["params"][name]),
-            live=bool(after.gradient["params"][name] > 0),
-            live_at_start=bool(before.gradient["params"][name] > 0),
+            live=bool(after.live["params"][name]),
+            live_at_start=bool(before.live["params"][name]),
         )
         for name in start
     )

@@ -15,7 +15,7 @@ class GateResult:
       values: metric per gate episode; never shown to a model, which sees mean, std
         (population) and worst.
       difference: mean paired difference to the best accepted round, None at round 0.
-      interval: its 95 % t-interval, None at round 0.
+      interval: its 95 % t-interval; None at round 0 and for a single gate seed.
     """
 
     values: tuple[float, ...]
@@ -61,10 +61,22 @@ def judge(
     )
 
 
-def _interval(difference: np.ndarray) -> tuple[float, float]:
+def _interval(difference: np.ndarray) -> tuple[float, float] | None:
     """95 % t-interval of a mean; a point when all differences are equal."""
+    if len(difference) < 2:
+        return None
     mean, sem = float(difference.mean()), float(stats.sem(difference))
     if sem == 0:
         return mean, mean
     half = float(stats.t.ppf(0.975, len(difference) - 1)) * sem
     return mean - half, mean + half
+
+
+def difference_text(difference: float | None, interval: Sequence[float] | None) -> str:
+    """`+1.2 [-0.3, +2.7]`, for tables; empty at round 0."""
+    if difference is None:
+        return ""
+    if interval is None:
+        return f"{difference:+.1f}"
+    low, high = interval
+    return f"{difference:+.1f} [{low:+.1f}, {high:+.1f}]"

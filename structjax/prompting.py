@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from structjax.diagnostics.finding import Finding
+from structjax.diagnostics.result import number
 from structjax.gate import GateResult
 from structjax.language.reference import language_page
 from structjax.language.structure import Structure
@@ -29,11 +30,6 @@ INITIAL_VALUES: Mapping[FitMode, str] = {
     "may move them within the bounds you give, held back towards your values as far as "
     "validation episodes ask for it.",
 }
-
-
-def number(value: float) -> str:
-    """Four significant digits."""
-    return f"{value:.4g}"
 
 
 def _size(field: Field) -> str:
@@ -103,7 +99,7 @@ def table_columns(task: Task, structure: Structure) -> str:
 def _action_columns(action: ActionField) -> str:
     name = f"action_{action.name}"
     if action.choices is not None:
-        logits = ", ".join(f"`{name}_logit_{choice}`" for choice in action.choices)
+        logits = ", ".join(f"`{column}`" for column in action.logit_columns)
         return f"`{name}`: the choice taken; {logits}: the logits"
     return (
         f"`{name}_mean`, `{name}_std`: of the policy's distribution; "

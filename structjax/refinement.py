@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from structjax.analysis import Analyst
 from structjax.demonstration import Demonstration
+from structjax.diagnostics.result import number
 from structjax.dialogue import (
     BudgetExceeded,
     Dialogue,
@@ -34,7 +35,6 @@ from structjax.prompting import (
     gate_line,
     generate_prompt,
     history_lines,
-    number,
 )
 from structjax.rounds import (
     Candidate,
@@ -293,24 +293,29 @@ def _fit_text(candidate: Candidate) -> str:
 
 
 def evaluate_rounds(
-    run: RunDirectory, rounds: Sequence[Round], task: Task
+    run: RunDirectory,
+    rounds: Sequence[Round],
+    task: Task,
+    known: Mapping[int, Sequence[float]],
 ) -> list[list[float]]:
-    """Test returns of every round, for the report only: no decision sees them."""
+    """Test returns of every round, for the report only: no decision sees them.
+
+    Args:
+      run: where they are kept and booked.
+      rounds: all rounds, in order.
+      task: the task.
+      known: round -> its returns, where they are measured already.
+    """
+
+    def values(index: int, candidate: Candidate) -> list[float]:
+        if index in known:
+            return list(known[index])
+        arm = candidate.policy, candidate.variables
+        seeds = task.seeds["test"]
+        return list(evaluate(*arm, task, seeds, ledger=run.ledger).values)
 
     def compute() -> list[list[float]]:
-        return [
-            list(
-                evaluate(
-                    r.candidate.policy,
-                    r.candidate.variables,
-                    task,
-                    task.seeds["test"],
-                    ledger=run.ledger,
-                    purpose="evaluation",
-                ).values
-            )
-            for r in rounds
-        ]
+        return [values(i, r.candidate) for i, r in enumerate(rounds)]
 
-    values: list[list[float]] = run.step("evaluation/rounds", compute)
-    return values
+    measured: list[list[float]] = run.step("evaluation/rounds", compute)
+    return measured

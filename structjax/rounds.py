@@ -16,6 +16,7 @@ import numpy as np
 from structjax.demonstration import Demonstration
 from structjax.diagnostics.invariants import run_invariants, summary
 from structjax.diagnostics.residuals import residuals
+from structjax.diagnostics.result import number
 from structjax.evaluation import evaluate
 from structjax.fit_report import FitReport
 from structjax.imitation import AnchoredFit, ImitationConfig, fit_anchored, fit_best
@@ -24,8 +25,8 @@ from structjax.language.parse import Program
 from structjax.language.render import render
 from structjax.ledger import Ledger
 from structjax.policy import StructuredPolicy, initial_values, variables_from, weights
-from structjax.prompting import FitMode, number, table_columns
-from structjax.rollout import Trajectory, collect, play_stacked
+from structjax.prompting import FitMode, table_columns
+from structjax.rollout import Mode, Trajectory, collect, play_stacked
 from structjax.runs import RunDirectory, write_atomic, write_json
 from structjax.table import (
     RolloutTable,
@@ -262,8 +263,10 @@ def diagnose_candidate(
     return result
 
 
-def candidate_table(trajectory: Trajectory, candidate: Candidate) -> RolloutTable:
-    """The table of mean-action episodes of a candidate in the JAX simulator."""
+def candidate_table(
+    trajectory: Trajectory, candidate: Candidate, *, mode: Mode = "mean"
+) -> RolloutTable:
+    """The table of a candidate's episodes in the JAX simulator."""
     return build_table(
         trajectory,
         candidate.task.schema,
@@ -272,7 +275,7 @@ def candidate_table(trajectory: Trajectory, candidate: Candidate) -> RolloutTabl
         structure=candidate.program.structure,
         info=candidate.task.info,
         task=candidate.task.name,
-        metadata={"mode": "mean", "simulator": "jax"},
+        metadata={"mode": mode, "simulator": "jax"},
     )
 
 

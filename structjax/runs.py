@@ -100,6 +100,7 @@ class RunDirectory:
         self.path = path
         self.manifest = manifest
         self.ledger = Ledger()
+        self._logged: frozenset[str] = frozenset()
 
     @classmethod
     @contextlib.contextmanager
@@ -164,6 +165,7 @@ class RunDirectory:
         _same_config(manifest.get("config", {}), jsonable(config), path)
         run = cls(path, manifest)
         with _lock(path) as note:
+            run._logged = _whole_lines(path / "metrics.jsonl")
             run.manifest["resumed"] = run.manifest.get("resumed", 0) + 1
             yield from run._hold(note)
 
@@ -220,8 +222,10 @@ class RunDirectory:
         return json.loads(json.dumps(result))
 
     def log(self, **values: Any) -> None:
-        """Appends one line to metrics.jsonl."""
+        """Appends one line to metrics.jsonl; not again those of before a resume."""
         line = json.dumps(jsonable(values), allow_nan=False)
+        if line in self._logged:
+            return
         try:
             with (self.path / "metrics.jsonl").open("a") as file:
                 file.write(line + "\n")
@@ -231,6 +235,16 @@ class RunDirectory:
                 kind="disk",
                 hint="free some space, then --resume",
             ) from error
+
+
+def _whole_lines(path: Path) -> frozenset[str]:
+    """The lines of a log; one that a kill has torn is cut off."""
+    if not path.exists():
+        return frozenset()
+    whole, newline, torn = path.read_bytes().rpartition(b"\n")
+    if torn:
+        write_atomic(path, whole + newline)
+    return frozenset(whole.decode().split("\n"))
 
 
 def _same_config(old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> None:

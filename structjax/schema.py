@@ -61,6 +61,14 @@ class ActionField:
         """Half of the range of a continuous action; the unit of its std."""
         return 0.5 * (self.high - self.low)
 
+    @property
+    def logit_columns(self) -> tuple[str, ...]:
+        """Table columns of the choices' logits: `action_push_logit_left ...`."""
+        words = (
+            "".join(c if c.isalnum() else "_" for c in x) for x in self.choices or ()
+        )
+        return tuple(f"action_{self.name}_logit_{word}" for word in words)
+
 
 @dataclass(frozen=True)
 class Schema:

@@ -11,7 +11,7 @@ import jax
 from structjax.analysis import Analyst
 from structjax.demonstration import Demonstration
 from structjax.dialogue import Budget, Dialogue
-from structjax.evaluation import evaluate
+from structjax.evaluation import evaluate, evaluation_of
 from structjax.ledger import Ledger
 from structjax.llm.model import LanguageModel
 from structjax.llm.recorded import RecordedModel
@@ -115,7 +115,7 @@ def refine(
     with _open(directory, task, settings, resume, command) as run:
         run.manifest["device"] = device()
         run.manifest["model"] = dict(model.description)
-        run.manifest["sandbox"] = {"level": sandbox, "started": False}
+        _note_sandbox(run, sandbox)
         run.save_manifest()
         progress(f"run directory {run.path}")
         header = {**model.description, "task": task.name, "config": settings}
@@ -145,6 +145,17 @@ def _open(
     )
 
 
+def _note_sandbox(run: RunDirectory, level: str) -> None:
+    """Records the level; a resumed run keeps what its earlier findings ran in."""
+    before = run.manifest.get("sandbox")
+    if before is not None and before["level"] == level:
+        return
+    if before is not None:
+        text = f"sandbox was {before['level']} until the run was resumed with {level}"
+        run.manifest["notes"].append(text)
+    run.manifest["sandbox"] = {"level": level, "started": False}
+
+
 def _loop(
     task: Task,
     run: RunDirectory,
@@ -165,13 +176,16 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
     """Evaluates the best round, draws the report, closes the manifest."""
     run, task = loop.run, loop.task
     loop.progress("evaluation on the test seeds")
-    test_returns = evaluate_rounds(run, loop.rounds, task)
     best = loop.rounds[loop.best].candidate
     mean, sampled = run.step("evaluation/best", lambda: _evaluate_best(loop))
+    known = {loop.best: mean["values"]}
+    test_returns = evaluate_rounds(run, loop.rounds, task, known)
     notes = []
     if changed := len(model.notes):
         notes.append(f"{changed} prompts differ from the recorded ones")
         run.manifest["changed_prompts"] = list(model.notes)
+    if lost := model.transcript.maybe_billed():
+        notes.append(f"calls without a reply that may have been billed: {lost}")
     if unused := model.unused_slots():
         notes.append(f"replies of the transcript not used: {', '.join(unused)}")
     run.manifest.update(
@@ -212,22 +226,22 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
 
 
 def _evaluate_best(loop: Loop) -> list[dict[str, Any]]:
-    """Both action modes on the test seeds; the mean-action steps kept as a table.
-
-    The mean-action episodes are the ones `evaluate_rounds` has booked already; they are
-    repeated here with every step recorded, and not booked twice.
-    """
+    """Both action modes on the test seeds; the mean-action steps kept as a table."""
     task, best = loop.task, loop.rounds[loop.best].candidate
-    seeds = task.seeds["test"]
-    mean = evaluate(best.policy, best.variables, task, seeds)
-    sampled = evaluate(
-        best.policy, best.variables, task, seeds, mode="sampled", ledger=loop.run.ledger
-    )
+    arm, seeds = (best.policy, best.variables), task.seeds["test"]
+    ledger = loop.run.ledger
     trajectory = collect(
-        best.policy, best.variables, task, seeds, key=jax.random.key(0)
+        *arm,
+        task,
+        seeds,
+        key=jax.random.key(0),
+        ledger=ledger,
+        purpose="evaluation",
     )
     save_table(
         candidate_table(trajectory, best),
         loop.run.path / "tables" / "evaluation.parquet",
     )
+    mean = evaluation_of(trajectory, task, seeds)
+    sampled = evaluate(*arm, task, seeds, mode="sampled", ledger=ledger)
     return [mean.as_dict(), sampled.as_dict()]

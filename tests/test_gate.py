@@ -31,5 +31,11 @@ def test_the_interval_is_the_paired_t_interval():
     assert (low, high) == pytest.approx((2 - half, 2 + half), rel=1e-6)
 
 
+def test_one_seed_gives_no_interval():
+    result = judge([2.0], [1.0])
+    assert result.difference == 1.0
+    assert result.interval is None
+
+
 def test_equal_differences_give_a_point():
     assert judge([2.0, 3.0], [1.0, 2.0]).interval == (1.0, 1.0)

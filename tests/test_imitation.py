@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -358,6 +359,30 @@ def test_the_report_names_dead_weights_and_saturated_actions():
     assert report.std["push"] == pytest.approx(rows["std_push"].fitted)
     assert math.isnan(report.nll_validation)
     assert json.loads(json.dumps(report.to_dict()))["dead"] == ["dead"]
+
+
+def test_one_step_without_a_gradient_makes_no_weight_dead_or_live():
+    # push = where(x > 0, a x / x, 0) + relu(-1) dead: at x = 0 the branch not taken is
+    # 0 / 0, so that the push is finite and its derivative by a NaN.
+    x = Observation("x")
+    ratio = _call("div", _call("mul", Weight("a"), x), x)
+    ratio = _call("where", _call("gt", x, Number(0.0)), ratio, Number(0.0))
+    silent = _call("mul", Weight("dead"), _call("relu", Number(-1.0)))
+    structure = Structure(
+        parameters=(Parameter("a", 0.5), Parameter("dead", 0.3), Parameter("s", 0.2)),
+        latents=(),
+        heads=(Head("push", "normal", (_call("add", ratio, silent), Weight("s"))),),
+    )
+    policy = StructuredPolicy(structure, SCHEMA)
+    observations = np.array([[0.0, 0.0], [1.0, 0.0]], np.float32)
+    report = fit_best(
+        policy,
+        observations,
+        np.zeros((2, 1), np.float32),
+        config=replace(PLAIN, num_updates=1),
+        key=jax.random.key(0),
+    ).report
+    assert report.dead == ("dead",)
 
 
 def test_too_few_updates_are_reported_as_not_converged(toy):

@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from toy import PROGRAM, toy_task
 
+from structjax.cli.refine import summary
 from structjax.demonstration import Demonstration
 from structjax.errors import StructjaxError
 from structjax.llm.model import Reply
@@ -171,6 +173,39 @@ def test_extra_tests_run_on_the_same_table(tmp_path):
     assert findings[-1]["text"].strip() == "again 40"
 
 
+def test_the_report_shows_every_additional_test(tmp_path):
+    # Round 0: tests, then three extra ones, in the order in which they were asked for.
+    asked = [
+        f"Look.\n\nACTION: test\n\n{TESTS.replace('rows', f'look_{i}')}"
+        for i in range(3)
+    ]
+    slots = ("round0/revise", "round0/extra1", "round0/extra2")
+    replies = {**REPLIES, **dict(zip(slots, asked, strict=True))}
+    replies["round0/extra3"] = revise(1.0)
+    outcome = run(tmp_path, ScriptedModel(replies), rounds=1, extra_tests=3)
+    page = (outcome.run / "report.html").read_text()
+    places = [page.index(f"look_{i} 40") for i in range(3)]
+    assert places == sorted(places)
+
+
+def test_a_single_gate_seed_ends_in_a_report(tmp_path):
+    task = toy_task()
+    task = replace(task, seeds={**task.seeds, "gate": range(2001, 2002)})
+    outcome = refine(
+        task,
+        ScriptedModel(REPLIES),
+        config=RefinementConfig(rounds=1),
+        directory=tmp_path / "run",
+    )
+    gate = outcome.rounds[1].gate
+    # From x0 = 0.1: -0.1 * 31 / 32 with gain 1, against gain 0.5.
+    better = 0.1 * (sum(0.75**k for k in range(1, 6)) - 31 / 32)
+    assert gate.difference == pytest.approx(better, rel=1e-5)
+    assert gate.interval is None
+    assert "+0.1" in (outcome.run / "report.html").read_text()
+    assert "+0.1" in summary(outcome, {"total": 0.0, "compile": 0.0})
+
+
 def test_a_third_test_is_refused_with_what_is_accepted(tmp_path):
     more = f"Look.\n\nACTION: test\n\n{TESTS}"
     model = ScriptedModel(
@@ -229,8 +264,14 @@ def test_an_empty_first_reply_is_repaired(tmp_path):
 
 def test_no_first_program_at_all_is_one_clear_error(tmp_path):
     model = ScriptedModel(lambda request: Reply("", status="empty"))
-    with pytest.raises(StructjaxError, match="no usable reply for generate"):
+    with pytest.raises(StructjaxError, match="no usable reply for generate") as caught:
         run(tmp_path, model)
+    assert caught.value.hint.startswith("a resumed run reads the same replies again")
+    # So it does: they are on record, and nothing is asked for or paid twice.
+    again = ScriptedModel(lambda request: REPLIES[request.slot])
+    with pytest.raises(StructjaxError, match="no usable reply for generate"):
+        run(tmp_path, again, resume=True)
+    assert not again.requests
     manifest = read_json(tmp_path / "run" / "manifest.json")
     assert manifest["status"] == "failed"
     assert "no usable reply" in manifest["reason"]
@@ -304,6 +345,23 @@ def test_a_run_killed_at_any_phase_resumes_to_the_same_result(tmp_path, whole, p
     again = [phase.removeprefix("request:")] if phase.startswith("request:") else []
     assert sorted(asked) == sorted([*answered, *again])
     assert (tmp_path / "torn" / "report.html").exists()
+    lines = (tmp_path / "torn" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["round"] for line in lines] == [0, 1]
+
+
+def test_a_call_killed_before_its_reply_is_noted_as_maybe_billed(tmp_path):
+    class Paid(ScriptedModel):
+        @property
+        def description(self):
+            return {"provider": "openai", "model": "m"}
+
+    def killed(request):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Paid(killed), rounds=0)
+    outcome = run(tmp_path, Paid(REPLIES), rounds=0, resume=True)
+    assert outcome.notes == ("calls without a reply that may have been billed: 1",)
 
 
 def test_with_a_demonstration_the_fit_and_its_residuals_are_shown(tmp_path):

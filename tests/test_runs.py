@@ -34,6 +34,19 @@ def test_a_step_is_computed_once_and_its_ledger_added_once(tmp_path):
     assert len(calls) == 1
 
 
+def test_a_resumed_run_logs_nothing_twice_and_cuts_a_torn_line(tmp_path):
+    log = tmp_path / "run" / "metrics.jsonl"
+    with _create(tmp_path / "run") as run:
+        run.log(round=0, loss=float("nan"))
+        run.log(round=1)
+    log.write_text(log.read_text()[:-4])
+    with RunDirectory.resume(tmp_path / "run", config={}) as run:
+        for values in ({"round": 0, "loss": float("nan")}, {"round": 1}, {"round": 2}):
+            run.log(**values)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert lines == [{"round": 0, "loss": None}, {"round": 1}, {"round": 2}]
+
+
 def test_a_step_that_fails_leaves_nothing_behind(tmp_path):
     def fail(run):
         run.ledger.book("gate", resets=10, env_steps=1)

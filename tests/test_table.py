@@ -134,9 +134,8 @@ def test_types_are_float32_but_for_indices_and_flags():
     assert set(kinds.values()) == {"float32"}
 
 
-def test_episodes_can_be_labelled_and_infos_selected():
-    frame = table(episodes=[7, 9], info={}).frame
-    assert frame["episode"].unique().tolist() == [7, 9]
+def test_infos_can_be_selected():
+    frame = table(info={}).frame
     assert not [name for name in frame if name.startswith("info_")]
 
 
@@ -166,11 +165,10 @@ def test_a_demonstration_has_residuals_against_the_clipped_mean():
     demo = np.array([[0.5, 0.25], [1.0, 0.0], [-1.0, 0.5]])
     mean = np.array([[0.25, 0.25], [3.0, -2.0], [-0.5, 0.75]])
     policy = Normal(mean, np.full((3, 2), 0.1))
-    result = demonstration_table(
-        obs, demo, policy, {}, SCHEMA, {}, {}, episode=[4, 4, 5]
-    )
+    result = demonstration_table(obs, demo, policy, {}, SCHEMA, {}, {})
     frame = result.frame
-    assert frame["step"].tolist() == [0, 1, 0]
+    assert frame["episode"].tolist() == [0, 0, 0]
+    assert frame["step"].tolist() == [0, 1, 2]
     assert frame["demo_action_steer"].tolist() == [0.5, 1.0, -1.0]
     # Clipped means: steer 0.25, 1, -0.5 and gas 0.25, 0, 0.75.
     assert frame["residual_steer"].tolist() == [0.25, 0.0, -0.5]

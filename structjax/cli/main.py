@@ -12,7 +12,6 @@ from structjax.cli.programs import Check, Evaluate, Fit
 from structjax.cli.refine import Refine
 from structjax.cli.tables import Diagnose, Rollout
 from structjax.errors import StructjaxError
-from structjax.llm.manual import ReplyPending
 
 _COMMANDS: dict[str, type] = {
     "refine": Refine,
@@ -50,15 +49,12 @@ def main(arguments: list[str] | None = None) -> None:
     as_json = bool(getattr(command, "json", False))
     try:
         code = command.run_command()
-    except ReplyPending as error:
-        print_error(error, as_json=as_json)
-        code = 75
     except StructjaxError as error:
         print_error(error, as_json=as_json)
-        code = 2
+        code = error.exit_code
     except KeyboardInterrupt:
         print("structjax: interrupted", file=sys.stderr)
         code = 130
     except BrokenPipeError:
         code = 0
-    sys.exit(code or 0)
+    sys.exit(code)

@@ -8,8 +8,9 @@ from structjax.runs import read_json
 
 Command = TypeVar("Command")
 
-OF_THE_CALL = ("run", "resume", "json")
-"""What concerns one call of a command, not the run."""
+OF_THE_CALL = ("run", "resume", "json", "wait", "sandbox")
+"""What concerns one call of a command, not the run: consent to run generated code
+unprotected holds for the call that gave it."""
 
 
 def stored(command: Any) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def _restored(given: Any, options: dict[str, Any]) -> Any:
     changes = {}
     for field in fields(given):
         value = getattr(given, field.name)
-        if field.name not in options:
+        if field.name in OF_THE_CALL or field.name not in options:
             continue
         if is_dataclass(value):
             changes[field.name] = _restored(value, options[field.name])

@@ -11,7 +11,7 @@ from structjax.cli.options import restored, stored
 from structjax.cli.output import print_json, progress, text_table
 from structjax.compilation import compile_clock, enable_compile_cache
 from structjax.errors import StructjaxError
-from structjax.gate import GateResult
+from structjax.gate import difference_text
 from structjax.llm.manual import ManualModel
 from structjax.llm.model import LanguageModel
 from structjax.llm.replay import ReplayModel
@@ -58,13 +58,16 @@ class Refine:
     manual: Path | None = None
     """For --model manual: directory of prompt and reply files (default: in the run)."""
     wait: bool = True
-    """For --model manual: wait for reply files; --no-wait exits with status 75."""
+    """For --model manual: wait for reply files; --no-wait exits with status 75. Holds
+    for this call: give it again with --resume."""
     sandbox: Literal["strict", "container", "off"] = "strict"
-    """Isolation of generated code; `off` runs it unprotected and is recorded."""
+    """Isolation of generated code; `off` runs it unprotected and is recorded. Holds for
+    this call: give it again with --resume."""
     run: Path | None = None
     """Run directory (default: runs/<task>-<date>-<time>-<hex>)."""
     resume: Path | None = None
-    """Continue this run directory, with the options it was started with."""
+    """Continue this run directory, with the options it was started with, but for
+    --sandbox and --wait."""
     json: bool = False
     """Print one JSON object as the last line of stdout."""
     config: RefinementConfig = field(default_factory=RefinementConfig)
@@ -172,7 +175,7 @@ def summary(outcome: Outcome, seconds: dict[str, float]) -> str:
             f"{r.gate.mean:.1f}",
             f"{r.gate.std:.1f}",
             f"{r.gate.worst:.1f}",
-            _difference(r.gate),
+            difference_text(r.gate.difference, r.gate.interval),
             "<- best" if r.candidate.index == outcome.best else "",
         )
         for r in outcome.rounds
@@ -198,10 +201,3 @@ def summary(outcome: Outcome, seconds: dict[str, float]) -> str:
         f"report      {outcome.run / 'report.html'}",
     ]
     return "\n".join(lines)
-
-
-def _difference(gate: GateResult) -> str:
-    if gate.difference is None or gate.interval is None:
-        return ""
-    low, high = gate.interval
-    return f"{gate.difference:+.1f} [{low:+.1f}, {high:+.1f}]"

@@ -15,7 +15,8 @@ class Rollout:
     """Roll a policy out, save every step as a table, print the built-in checks.
 
     Under `--json`: {"table", "rows", "columns", "resets", "env_steps", "returns",
-    "invariants": [{"name", "verdict", "text", "values"}]}.
+    "invariants": [{"name", "verdict", "text", "values"}]}. The resets and steps of mean
+    actions hold those of the sampled ones that the checks compare with.
     """
 
     policy: tyro.conf.Positional[Path]
@@ -38,9 +39,11 @@ class Rollout:
         import jax
 
         from structjax.diagnostics.invariants import run_invariants, summary
+        from structjax.ledger import Ledger
         from structjax.policy_file import load_policy
         from structjax.rollout import collect, play
-        from structjax.table import build_table, save_table
+        from structjax.rounds import Candidate, candidate_table
+        from structjax.table import save_table
         from structjax.tasks.loading import load_task
 
         enable_compile_cache()
@@ -49,24 +52,23 @@ class Rollout:
         seeds = task.seeds.get(self.seeds) or seed_range(self.seeds)
         progress(f"{len(seeds)} episodes of at most {task.horizon} steps")
         key = jax.random.key(self.key)
-        trajectory = collect(
-            found.policy, found.variables, task, seeds, key=key, mode=self.mode
-        )
-        table = build_table(
-            trajectory,
-            task.schema,
-            found.values,
-            found.program.docs,
-            structure=found.program.structure,
-            info=task.info,
-            task=task.name,
-            metadata={"mode": self.mode, "simulator": "jax"},
-        )
+        arm = found.policy, found.variables
+        ledger = Ledger()
+        trajectory = collect(*arm, task, seeds, key=key, mode=self.mode, ledger=ledger)
+        candidate = Candidate(0, found.program, found.values, {}, task)
+        table = candidate_table(trajectory, candidate, mode=self.mode)
         save_table(table, self.output)
         sampled = None  # the gap between the modes, for a table of mean actions
         if self.mode == "mean":
-            arm = found.policy, found.variables
-            sampled = play(*arm, task, seeds, key=key, mode="sampled").returns
+            sampled = play(
+                *arm,
+                task,
+                seeds,
+                key=key,
+                mode="sampled",
+                ledger=ledger,
+                purpose="diagnosis",
+            ).returns
         results = run_invariants(
             table,
             policy=found.policy,
@@ -82,8 +84,8 @@ class Rollout:
                     "table": str(self.output),
                     "rows": len(table.frame),
                     "columns": list(table.frame.columns),
-                    "resets": len(seeds),
-                    "env_steps": len(table.frame),
+                    "resets": ledger.resets["diagnosis"],
+                    "env_steps": ledger.env_steps["diagnosis"],
                     "returns": returns,
                     "invariants": [vars(r) for r in results],
                 }

@@ -56,17 +56,14 @@ def _outcome(row: Any) -> str:
     return text + (f", progress {number(row['progress'])}" if "progress" in row else "")
 
 
-def off_nominal(
-    rows: Rows, mask: np.ndarray, name: str = "off_track"
-) -> InvariantResult:
-    """Segments of consecutive rows in which something is wrong, e.g. off the track.
+def off_nominal(rows: Rows, mask: np.ndarray) -> InvariantResult:
+    """Segments of consecutive rows off the track.
 
     A segment recovers when it is followed by a row of the same episode without it.
 
     Args:
       rows: the table's arrays.
-      mask: `[N]` bool, True where it is wrong.
-      name: of the invariant.
+      mask: `[N]` bool, True off the track.
     """
     joined = np.r_[False, mask[:-1] & mask[1:] & rows.follows]
     starts = np.flatnonzero(mask & ~joined)
@@ -86,7 +83,7 @@ def off_nominal(
         },
     }
     if not len(starts):
-        return InvariantResult(name, "pass", "never", values)
+        return InvariantResult("off_track", "pass", "never", values)
     longest = int(np.argmax(lengths))
     worst = max(values["share_by_episode"], key=values["share_by_episode"].get)
     text = (
@@ -95,7 +92,7 @@ def off_nominal(
         f"{int(recovered.sum())} of {len(starts)} recover; most in episode {worst} "
         f"({percent(values['share_by_episode'][worst])})"
     )
-    return InvariantResult(name, "warn", text, values)
+    return InvariantResult("off_track", "warn", text, values)
 
 
 def jerk(rows: Rows, schema: Schema) -> InvariantResult | None:

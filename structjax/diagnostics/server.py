@@ -200,7 +200,7 @@ def _status(ending: Ending, wall: float) -> tuple[str, str]:
     if ending.code == -signal.SIGXCPU:
         return "timeout", "stopped: the CPU time is used up"
     if ending.code < 0:
-        return "killed", f"the process died of {signal.Signals(-ending.code).name}"
+        return "killed", f"the process died of {_signal_name(-ending.code)}"
     if ending.code == EXIT_OK:
         return ("output_limit" if ending.output.dropped else "ok"), ""
     if ending.code == EXIT_MEMORY:
@@ -208,6 +208,14 @@ def _status(ending: Ending, wall: float) -> tuple[str, str]:
     if ending.code == EXIT_EXCEPTION:
         return "exception", ""
     return "exception", f"the code ended its process with status {ending.code}"
+
+
+def _signal_name(number: int) -> str:
+    """`SIGKILL`; real-time signals have no name of their own."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _not_run(name: str, status: str, why: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Questions about a structure's wiring that the invariants ask."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from structjax.language.structure import (
     Call,
@@ -8,11 +8,13 @@ from structjax.language.structure import (
     Index,
     Number,
     Observation,
+    Previous,
     Slice,
     Structure,
     Variable,
     Weight,
 )
+from structjax.language.usage import Leaf, leaves
 
 # Operators through which a sum is still a sum of terms for the purposes of parity: each
 # is odd, so even terms inside are what makes the result uneven.
@@ -21,36 +23,22 @@ _MOST_TERMS = 32
 _TANH_EDGE, _SIGMOID_EDGE = 0.99, 0.01
 
 
-def children(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions directly below one."""
-    match expression:
-        case Call(_, arguments):
-            return arguments
-        case Index(vector, _) | Slice(vector, _, _):
-            return (vector,)
-    return ()
-
-
-def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and all below it, without entering variables."""
-    pending = [expression]
-    while pending:
-        node = pending.pop()
-        yield node
-        pending.extend(children(node))
-
-
 def observed(structure: Structure) -> frozenset[str]:
     """Names of the latents and temporaries that depend on an observation."""
     found: set[str] = set()
-    for latent in structure.latents:
-        for node in walk(latent.expression):
-            if isinstance(node, Observation) or (
-                isinstance(node, Variable) and node.name in found
-            ):
+    before = -1
+    while len(found) > before:  # again where memory looks at a later latent
+        before = len(found)
+        for latent in structure.latents:
+            if any(_sees(leaf, found) for leaf in leaves(latent.expression)):
                 found.add(latent.name)
-                break
     return frozenset(found)
+
+
+def _sees(leaf: Leaf, observed: set[str]) -> bool:
+    if isinstance(leaf, Variable):
+        return leaf.name in observed
+    return isinstance(leaf, Observation)
 
 
 def saturation_bounds(structure: Structure) -> dict[str, tuple[float, float]]:
@@ -124,6 +112,8 @@ def label(expression: Expression) -> str:
             return name
         case Call(operator, arguments):
             return f"{operator}({', '.join(label(a) for a in arguments)})"
+        case Previous(latent, _):
+            return f"previous({latent})"
         case Index(vector, position):
             return f"{label(vector)}[{position}]"
         case Slice(vector, start, stop):

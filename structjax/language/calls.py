@@ -4,7 +4,7 @@ import ast
 from collections.abc import Sequence
 
 from structjax.language.access import dotted
-from structjax.language.expressions import apply, chain
+from structjax.language.expressions import apply, chain, checked_truth
 from structjax.language.memory import read_previous
 from structjax.language.names import (
     FUNCTION_NAMES,
@@ -107,15 +107,13 @@ def _truths(
     row: Operator, values: list[Value | None], node: ast.Call, state: Lowering
 ) -> list[Value | None]:
     """The arguments; None where a truth value is needed and a number stands."""
-    checked = list(values)
     every = len(row.truths) == row.arity[1]
-    for i, value in enumerate(values):
-        if value and not value.boolean and (every or i in row.truths):
-            text = excerpt(node.args[i])
-            what = f"`{text}` is a number where a truth value is needed"
-            state.error("TYPE", node, what, f"write a comparison such as `{text} > 0`")
-            checked[i] = None
-    return checked
+    return [
+        checked_truth(node.args[i], node, value, state)
+        if every or i in row.truths
+        else value
+        for i, value in enumerate(values)
+    ]
 
 
 def _builtin(node: ast.Call, name: str, scope: Scope, state: Lowering) -> Value | None:

@@ -66,8 +66,8 @@ def truth(value: bool) -> Value:
 
 
 def lower_truth(node: ast.expr, scope: Scope, state: Lowering) -> Value | None:
-    """The same for a truth value."""
-    return _checked_truth(node, state.lower(node, scope), state)
+    """The truth value of an expression, or None when it is faulty (and noted)."""
+    return checked_truth(node, node, state.lower(node, scope), state)
 
 
 def lower_constant(node: ast.expr, scope: Scope, state: Lowering) -> float | None:
@@ -76,12 +76,13 @@ def lower_constant(node: ast.expr, scope: Scope, state: Lowering) -> float | Non
     return value.static if value and not value.boolean else None
 
 
-def _checked_truth(
-    node: ast.expr, value: Value | None, state: Lowering
+def checked_truth(
+    operand: ast.expr, node: ast.AST, value: Value | None, state: Lowering
 ) -> Value | None:
+    """The value of an operand of `node` if it is a truth value; notes the error."""
     if value is None or value.boolean:
         return value
-    text = excerpt(node)
+    text = excerpt(operand)
     state.error(
         "TYPE",
         node,

@@ -123,7 +123,7 @@ def _visit(
     numbers: dict[Leaf, int],
 ) -> None:
     """Numbers what the roots meet; without recursion, chains of latents are long."""
-    stack: list[Iterator[Leaf]] = [leaf for e in roots for leaf in [leaves(e)]][::-1]
+    stack: list[Iterator[Leaf]] = [leaves(root) for root in roots][::-1]
     while stack:
         leaf = next(stack[-1], None)
         if leaf is None:

@@ -79,7 +79,7 @@ class StructureError(StructjaxError):
     """A program was refused.
 
     Attributes:
-      problems: the first `MAX_PROBLEMS` problems, by line; warnings among them.
+      problems: the first `MAX_PROBLEMS`: errors by line, then warnings by line.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:

@@ -131,7 +131,7 @@ def _head(head: Head, implied: set[str], initial: Mapping[str, float]) -> str:
         case Number(value):
             std = f"fixed({value!r})"
         case Call("clip", (inner, Number(), Number())):
-            # The bounds are the action's own.
+            # The action's own bounds, which parsing adds again.
             std = _print(inner, top=True)
         case _:
             std = f"exact({std})"

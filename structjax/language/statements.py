@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Sequence
 
+from structjax.language.calls import positional, wrong_count
 from structjax.language.expressions import (
     apply,
     combine,
@@ -41,7 +42,7 @@ def read_body(
     return None
 
 
-def first_assignments(body: Sequence[ast.stmt]) -> dict[str, int]:
+def first_assignments(body: Sequence[ast.AST]) -> dict[str, int]:
     """Name -> line of its first assignment, anywhere in the statements."""
     lines: dict[str, int] = {}
     for statement in body:
@@ -59,10 +60,15 @@ def _statement(node: ast.stmt, scope: Scope, state: Lowering) -> None:
             text = f"`{excerpt(node)}` is not accepted here"
             hint = "helpers stand at module level, before `policy`"
             state.error("NODE", node, text, hint)
-        for name in first_assignments([node]):
-            scope.names.setdefault(name, None)
+        _forget(node, scope)
         return
     handler(node, scope, state)
+
+
+def _forget(node: ast.AST, scope: Scope) -> None:
+    """Marks the names that a faulty node assigns, so that their uses are silent."""
+    for name in first_assignments([node]):
+        scope.names.setdefault(name, None)
 
 
 def _block(body: Sequence[ast.stmt], scope: Scope, state: Lowering) -> None:
@@ -77,8 +83,7 @@ def _assign(node: ast.Assign, scope: Scope, state: Lowering) -> None:
         text = f"`{excerpt(node)}` assigns several names"
         state.error("NODE", node, text, "assign one name per line")
     for other in node.targets[1:]:
-        if isinstance(other, ast.Name):
-            scope.names.setdefault(other.id, None)
+        _forget(other, scope)
     _store(target, value, node, scope, state)
 
 
@@ -105,8 +110,7 @@ def _store(
 ) -> None:
     """Assigns a value to a name; a faulty value too, so that its uses are silent."""
     if target in state.refused:
-        for name in first_assignments([node]):
-            scope.names.setdefault(name, None)
+        _forget(node, scope)
         return
     if not isinstance(target, ast.Name):
         text = f"`{excerpt(target)} = ...` changes part of a value"
@@ -154,14 +158,13 @@ def _assignable(name: str, node: ast.stmt, scope: Scope, state: Lowering) -> boo
 def _for(node: ast.For, scope: Scope, state: Lowering) -> None:
     turns = _turns(node, scope, state)
     target = node.target.id if isinstance(node.target, ast.Name) else ""
-    if turns is None or not target or not _loop_name(target, node, scope, state):
-        for name in first_assignments([node]):
-            scope.names.setdefault(name, None)
+    if turns is None or not _loop_name(target, node, scope, state):
+        _forget(node, scope)
         return
     nested = scope.in_loop
     scope.in_loop = True
     for turn in turns:
-        state.unrolled += sum(isinstance(n, ast.stmt) for n in node.body)
+        state.unrolled += len(node.body)
         if state.unrolled > MAX_UNROLLED:
             text = f"the loops unroll to more than {MAX_UNROLLED} statements"
             state.error("LOOP", node, text, "use operators on whole vectors")
@@ -195,6 +198,10 @@ def _turns(node: ast.For, scope: Scope, state: Lowering) -> range | None:
         text = f"`for ... in {excerpt(call)}` is not a static loop"
         state.error("LOOP", node, text, _RANGE)
         return None
+    if not isinstance(node.target, ast.Name):
+        text = f"`{excerpt(node.target)}` is no name for a loop variable"
+        state.error("LOOP", node, text, _RANGE)
+        return None
     if node.orelse:
         state.error("LOOP", node, "a loop has no else", "delete it")
     before = state.problems.count
@@ -206,16 +213,16 @@ def _turns(node: ast.For, scope: Scope, state: Lowering) -> range | None:
             state.error("LOOP", node, text, _RANGE)
         return None
     turns = range(*whole)
-    # A range of 1e30 turns has no length in C.
-    if not turns or turns[min(MAX_TURNS, _length(turns)) - 1] != turns[-1]:
-        text = f"`{excerpt(call)}` has {_length(turns):,} turns"
+    length = _length(turns)
+    if not 1 <= length <= MAX_TURNS:
+        text = f"`{excerpt(call)}` has {length:,} turns"
         state.error("LOOP", node, text, f"1 to {MAX_TURNS} are accepted")
         return None
     return turns
 
 
 def _length(turns: range) -> int:
-    """Number of turns, beyond the limit of `len` too."""
+    """Number of turns; `len` fails on ranges such as `range(int(1e30))`."""
     return max(0, -((turns.start - turns.stop) // turns.step))
 
 
@@ -233,6 +240,8 @@ def _if(node: ast.If, scope: Scope, state: Lowering) -> None:
         condition = state.bind("condition", condition)
     for name in names:
         _merge(name, condition, branches, node, scope, state)
+    for name in branches[0].names | branches[1].names:
+        scope.names.setdefault(name, None)  # forgotten in a branch
 
 
 def _merge(
@@ -296,14 +305,10 @@ def inline_helper(
     node = state.helpers[name]
     names = [argument.arg for argument in node.args.args]
     spelling = f"{name}({', '.join(names)})"
-    if call.keywords:
-        text = f"`{excerpt(call)}` has a keyword argument"
-        state.error("ARITY", call, text, f"write `{spelling}`")
+    if not positional(call, spelling, state):
         return None
     if len(values) != len(names):
-        text = f"`{excerpt(call)}` has {len(values)} arguments, needed {len(names)}"
-        state.error("ARITY", call, text, f"write `{spelling}`")
-        return None
+        return wrong_count(call, str(len(names)), spelling, state)
     if len(state.calling) >= MAX_HELPER_LEVELS:
         state.too_deep(call, MAX_HELPER_LEVELS)
         return None

@@ -161,7 +161,6 @@ def _runs(
     stop = len(shapes)
     for period in range(1, (stop - start) // LEAST_TURNS + 1):
         length = 0
-        last: tuple[int, ...] | None = None
         moves = [
             _moves(operands[i], operands[i + period], period)
             if shapes[i] == shapes[i + period]
@@ -169,9 +168,8 @@ def _runs(
             for i in range(start, stop - period)
         ]
         for i in range(len(moves) - period + 1):
-            last = moves[i]
-            same = i + period < len(moves) and last == moves[i + period]
-            if last is not None and same:
+            same = i + period < len(moves) and moves[i] == moves[i + period]
+            if moves[i] is not None and same:
                 length += 1
                 continue
             run = _Run(start + i - length, period, length // period + 2)

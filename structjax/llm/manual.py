@@ -21,13 +21,9 @@ _NUMBER = re.compile(r"(\d+)_.*\.prompt\.md", re.ASCII)
 
 
 class ReplyPending(LLMUnavailable):
-    """The prompt is written and its reply is not there yet; resume when it is.
+    """The prompt is written and its reply is not there yet; resume when it is."""
 
-    Attributes:
-      exit_code: of the command line: 75, "try again later" (sysexits EX_TEMPFAIL).
-    """
-
-    exit_code = 75
+    exit_code = 75  # "try again later": EX_TEMPFAIL of sysexits.h
 
     def __init__(self, prompt: Path, reply: Path) -> None:
         super().__init__(

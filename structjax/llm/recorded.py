@@ -1,15 +1,12 @@
 """A provider behind a transcript: nothing is asked, or paid for, twice."""
 
 import threading
-from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any
 
 from structjax.errors import StructjaxError
 from structjax.llm.model import LanguageModel, LLMError, Reply, Request, request_key
 from structjax.llm.replay import ReplayModel, TranscriptExhausted, check_request
 from structjax.llm.transcript import Transcript
-
-Mode = Literal["live", "extend", "slot", "strict"]
 
 
 class RecordedModel:
@@ -19,44 +16,25 @@ class RecordedModel:
     that a resumed run counts what an uninterrupted one would have counted.
 
     Attributes:
-      model: asked live; None in the modes `slot` and `strict`.
-      source: a shipped transcript, asked before the model; None in mode `live`.
+      model: what answers: a live one, or a transcript to replay.
+      source: the transcript that is replayed; beside a live model, the one it extends.
       transcript: the run's own record.
-      mode: `live` (model only), `extend` (source, then model), `slot` and `strict`
-        (source only; `strict` also compares resumed requests with their record).
-      reused: replies taken from the run's own transcript so far.
     """
 
     def __init__(
         self,
-        model: LanguageModel | None,
+        model: LanguageModel,
         transcript: Transcript,
-        mode: Mode = "live",
         *,
         source: ReplayModel | None = None,
     ) -> None:
-        if isinstance(model, ReplayModel) and source is None:
-            mode = model.mode if mode == "live" else mode
-            model, source = None, model
-        _check_mode(model, mode, source)
         self.model = model
-        self.source = source
+        self.source = model if isinstance(model, ReplayModel) else source
         self.transcript = transcript
-        self.mode = mode
-        self.reused = 0
+        self.description = model.description
         self._notes: list[str] = []
         self._asked: dict[str, int] = {}
         self._lock = threading.Lock()
-
-    @property
-    def description(self) -> Mapping[str, str]:
-        """What answers."""
-        if self.model is not None:
-            return self.model.description
-        if self.source is not None:
-            return self.source.description
-        name = str(self.transcript.header.get("model", "unknown"))
-        return {"provider": "replay", "model": name}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -77,9 +55,8 @@ class RecordedModel:
         calls = self.transcript.calls().get(slot, [])
         if occurrence < len(calls):
             call = calls[occurrence]
-            strict = self.mode == "strict"
+            strict = self.source is not None and self.source.mode == "strict"
             check_request(request, call, strict=strict, notes=self._notes)
-            self.reused += 1
             return call.reply
         try:
             return self._new(request, occurrence)
@@ -108,21 +85,19 @@ class RecordedModel:
             try:
                 reply = self.source.answer(request, occurrence)
             except TranscriptExhausted:
-                if self.model is None:
+                if self.source is self.model:
                     raise
             else:
                 key, attempt = self._record_request(request, "replay")
                 self.transcript.record_reply(request.slot, key, attempt, reply)
                 return reply
-        if self.model is None:
-            raise TranscriptExhausted(request.slot, "the run's transcript")
-        return self._live(self.model, request)
+        return self._live(request)
 
-    def _live(self, model: LanguageModel, request: Request) -> Reply:
+    def _live(self, request: Request) -> Reply:
         """Asks the model; the request is on disk before, the reply right after."""
-        key, attempt = self._record_request(request, model.description["provider"])
+        key, attempt = self._record_request(request, self.description["provider"])
         try:
-            reply = model.complete(request)
+            reply = self.model.complete(request)
         except StructjaxError as error:
             tries = error.attempts if isinstance(error, LLMError) else ()
             self.transcript.record_failure(
@@ -138,20 +113,3 @@ class RecordedModel:
         attempt = self.transcript.attempts(request.slot) + 1
         self.transcript.record_request(request.slot, key, attempt, request, provider)
         return key, attempt
-
-
-def _check_mode(
-    model: LanguageModel | None, mode: str, source: ReplayModel | None
-) -> None:
-    """Refuses a mode that contradicts who may answer."""
-    problem, remedy = "", ""
-    if mode not in get_args(Mode):
-        problem, remedy = f"unknown mode {mode!r}", "use live, extend, slot or strict"
-    elif mode in ("slot", "strict") and model is not None:
-        problem, remedy = f"mode {mode!r} asks no model", "use extend or live"
-    elif mode in ("live", "extend") and model is None:
-        problem, remedy = f"mode {mode!r} needs a model", "use slot or strict"
-    elif mode == "live" and source is not None:
-        problem, remedy = "mode 'live' takes no transcript", "use extend"
-    if problem:
-        raise StructjaxError(problem, kind="llm", hint=remedy)

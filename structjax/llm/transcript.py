@@ -121,18 +121,9 @@ class Transcript:
         if not self.header and not self._records:
             self.header = self._append("header", **dict(header or {}))
 
-    @property
-    def records(self) -> tuple[dict[str, Any], ...]:
-        """All records but the header, in order."""
-        return tuple(self._records)
-
     def calls(self) -> dict[str, list[Call]]:
         """Recorded calls with a reply, in order, under their slot."""
         return calls_by_slot(self._records)
-
-    def replies(self, slot: str) -> tuple[Reply, ...]:
-        """The replies recorded under a slot, in order."""
-        return tuple(call.reply for call in self.calls().get(slot, ()))
 
     def findings(self, slot: str) -> list[dict[str, Any]] | None:
         """The findings recorded last under a slot; None when there are none."""

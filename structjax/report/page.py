@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from structjax.errors import StructjaxError
+from structjax.gate import difference_text
 from structjax.language.parse import Program, parse
+from structjax.ledger import Ledger
 from structjax.report.charts import rounds_chart
 from structjax.report.episodes import episode_data
 from structjax.report.graph import graph_svg
@@ -74,10 +76,7 @@ def _card(label: str, value: str) -> str:
 
 def _head(manifest: dict[str, Any]) -> str:
     mean, sampled = manifest["evaluation"], manifest["sampled_evaluation"]
-    ledger = manifest["ledger"]
-    resets = ledger["resets"]
-    training = resets["diagnosis"] + resets["training"]
-    total = sum(n for purpose, n in resets.items() if purpose != "evaluation")
+    ledger = Ledger(**manifest["ledger"])
     model = manifest["model"]
     reason = f": {manifest['reason']}" if manifest.get("reason") else ""
     cards = [
@@ -91,11 +90,11 @@ def _head(manifest: dict[str, Any]) -> str:
             f"{sampled['mean']:.1f} ± {sampled['std_ddof0']:.1f}",
         ),
         _card("best round", str(manifest["best_round"])),
-        _card("resets, diagnosis + training", str(training)),
-        _card("resets, with gate and selection", str(total)),
+        _card("resets, diagnosis + training", str(ledger.headline_resets)),
+        _card("resets, with gate and selection", str(ledger.total_resets)),
         _card(
             "LLM calls, live + replayed",
-            f"{ledger['llm_calls']} + {ledger['replayed_calls']}",
+            f"{ledger.llm_calls} + {ledger.replayed_calls}",
         ),
     ]
     notes = "".join(f"<p class=note>{escape(n)}</p>" for n in manifest["notes"])
@@ -123,10 +122,7 @@ def _rounds(manifest: dict[str, Any]) -> str:
     for r, reported in zip(rounds, test, strict=True):
         kind = "best" if r["round"] == manifest["best_round"] else ""
         kind = kind if r["accepted"] else "refused"
-        difference = ""
-        if r["difference"] is not None:
-            low, high = r["interval"]
-            difference = f"{r['difference']:+.1f} [{low:+.1f}, {high:+.1f}]"
+        difference = difference_text(r["difference"], r["interval"])
         verdict = "accepted" if r["accepted"] else "refused"
         rows.append(
             f"<tr class={kind or 'plain'}><td>{r['round']}</td><td>{verdict}</td>"
@@ -210,9 +206,11 @@ def _edits(
     programs: Sequence[tuple[Program, dict[str, float]]],
 ) -> str:
     """Per revision: the findings that led to it, the words, the diff."""
-    rounds = manifest["rounds"]
+    rounds, extra_tests = manifest["rounds"], manifest["config"]["extra_tests"]
     parts = ["<h2>Edits, and the findings that led to them</h2>"]
     best = 0
+    asked = ["revise", *(f"extra{i}" for i in range(1, extra_tests))]
+    extra = [(name, f"additional checks {i}") for i, name in enumerate(asked, 1)]
     for index in range(len(rounds) - 1):
         if rounds[index]["accepted"]:
             best = index
@@ -232,8 +230,7 @@ def _edits(
             f"<p>{escape(new['words'])}</p>",
             checks,
             _findings(run, f"r{index}", f"generated checks of round {index}"),
-            _findings(run, f"r{index}_revise", "additional checks"),
-            _findings(run, f"r{index}_extra1", "more additional checks"),
+            *(_findings(run, f"r{index}_{name}", title) for name, title in extra),
             f"<details open><summary>diff against round {best}</summary>",
             _diff(programs[best][0].source, programs[index + 1][0].source),
             "</details>",

@@ -23,7 +23,6 @@ def build_table(
     docs: Mapping[str, str],
     *,
     structure: Structure | None = None,
-    episodes: Sequence[int] | None = None,
     info: Mapping[str, str] | None = None,
     task: str = "",
     metadata: Mapping[str, Any] | None = None,
@@ -37,7 +36,6 @@ def build_table(
       docs: documentation of latents and weights by name.
       structure: gives latents and weights the program's order, and weights their
         bounds; without it they keep the order of their mappings.
-      episodes: label of each of the B episodes; default `0 .. B-1`.
       info: meaning of the scalars to keep of `trajectory.info`; default: all scalars.
       task: name of the task.
       metadata: passed on; must be JSON.
@@ -45,7 +43,7 @@ def build_table(
     valid = np.asarray(trajectory.valid).T
     flat = _Flat(valid)
     rows = [
-        *_index_parts(valid, episodes),
+        *_index_parts(valid),
         *_observation_parts(flat(trajectory.obs), schema, "obs_", "observation"),
         *_latent_parts(_each(flat, trajectory.latents), docs, structure),
         *_weight_parts(weights, docs, structure, int(valid.sum())),
@@ -76,9 +74,7 @@ def demonstration_table(
     docs: Mapping[str, str],
     *,
     structure: Structure | None = None,
-    episode: Any = None,
     task: str = "",
-    metadata: Mapping[str, Any] | None = None,
 ) -> RolloutTable:
     """A demonstration beside what the policy would have done in its states.
 
@@ -94,18 +90,14 @@ def demonstration_table(
       weights: constrained value of every parameter.
       docs: documentation of latents and weights by name.
       structure: order and bounds, as in `build_table`.
-      episode: `[N]` episode of each row, rising; default: one episode.
       task: name of the task.
-      metadata: passed on; must be JSON.
     """
     obs, demo = np.asarray(obs), np.asarray(action)
     rows = len(obs)
-    labels = np.zeros(rows, int) if episode is None else np.asarray(episode)
     mode = np.asarray(distribution.mode())
     taken = mode if schema.discrete else _clip(mode, schema)
     parts = [
-        (_EPISODE, labels),
-        (_STEP, _steps_within(labels)),
+        *_index_parts(np.ones((1, rows), bool)),
         *_observation_parts(obs, schema, "obs_", "observation"),
         *_latent_parts({k: np.asarray(v) for k, v in latents.items()}, docs, structure),
         *_weight_parts(weights, docs, structure, rows),
@@ -117,7 +109,7 @@ def demonstration_table(
         ),
         *_demonstration_parts(schema, demo, taken),
     ]
-    return _assemble(parts, task, {"mode": "demonstration", **(metadata or {})})
+    return _assemble(parts, task, {"mode": "demonstration"})
 
 
 _EPISODE = Column("episode", "", 0.0, None, "number of the episode", "index")
@@ -147,21 +139,9 @@ def _finite(bound: float | None) -> float | None:
     return float(bound) if bound is not None and np.isfinite(bound) else None
 
 
-def _index_parts(valid: np.ndarray, episodes: Sequence[int] | None) -> list[Part]:
-    batch, step = np.nonzero(valid)
-    labels = np.arange(len(valid)) if episodes is None else np.asarray(episodes)
-    return [
-        (_EPISODE, labels[batch]),
-        (_STEP, step),
-    ]
-
-
-def _steps_within(labels: np.ndarray) -> np.ndarray:
-    """Counts 0, 1, ... anew in every run of equal labels."""
-    position = np.arange(len(labels))
-    first = np.r_[True, labels[1:] != labels[:-1]][: len(labels)]
-    start = np.maximum.accumulate(np.where(first, position, 0))
-    return position - start
+def _index_parts(valid: np.ndarray) -> list[Part]:
+    episode, step = np.nonzero(valid)
+    return [(_EPISODE, episode), (_STEP, step)]
 
 
 def _observation_parts(
@@ -257,9 +237,8 @@ def _choice_parts(
     stem, doc = f"action_{action.name}", f"{action.meaning} (choices: {legend})"
     column = Column(stem, "", 0.0, len(choices) - 1.0, doc, "action")
     parts: list[Part] = [(column, taken)]
-    for i, choice in enumerate(choices):
-        identifier = "".join(c if c.isalnum() else "_" for c in choice)
-        name = f"{stem}_logit_{identifier}"
+    columns = zip(choices, action.logit_columns, strict=True)
+    for i, (choice, name) in enumerate(columns):
         parts.append((_column(name, "action", f"logit of {choice}"), logits[:, i]))
     return parts
 

@@ -2,12 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 
 from structjax.errors import StructjaxError
 from structjax.schema import Schema
+
+DEFAULT_SEEDS: Mapping[str, range] = {
+    "test": range(1000, 1010),
+    "gate": range(2000, 2010),
+    "selection": range(2100, 2110),
+    "debug": range(3000, 3008),
+    "demonstration": range(4000, 5000),
+    "training": range(10000, 10512),
+}
+"""Use -> seeds, the same for every task that does not name its own."""
 
 
 class Step(NamedTuple):
@@ -30,9 +40,9 @@ class Task:
       description: task text for prompts: goal, reward, length, what goes wrong.
       schema: observation and action fields.
       horizon: episode cap in steps.
-      metric: name of the reported figure; `"return"` is the undiscounted return.
-      seeds: use -> seeds; the uses are test, gate, selection, debug, demonstration and
-        training, and they are disjoint (CONTRACTS: Seeds).
+      metric: name of the reported figure: `"return"`, the undiscounted return.
+      seeds: use -> seeds, disjoint; the uses are test, gate, selection, debug,
+        demonstration and training.
       initial: seeds `[B]` -> `(params, starts)`: environment parameters shared by the
         batch, and a pytree of `[B, ...]` per-episode starts.
       reset: `(start, params) -> (obs [O], state)`; pure JAX, one episode.
@@ -55,7 +65,7 @@ class Task:
     initial: Callable[[Sequence[int]], tuple[Any, Any]]
     reset: Callable[[Any, Any], tuple[jax.Array, Any]]
     step: Callable[[jax.Array, Any, jax.Array, Any], Step]
-    metric: str = "return"
+    metric: Literal["return"] = "return"
     info: Mapping[str, str] | None = None
     environment: Any = None
     simulators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)

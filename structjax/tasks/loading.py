@@ -1,6 +1,7 @@
 """A task by its name, or from the user's own Python file."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -63,9 +64,12 @@ def _import(path: Path, spec: str) -> ModuleType:
     if loader is None or loader.loader is None:
         raise _error(spec, f"cannot be imported: {path}", "it must be a .py file")
     module = importlib.util.module_from_spec(loader)
+    # Dataclasses and pickles look the module of a class up there.
+    sys.modules[loader.name] = module
     try:
         loader.loader.exec_module(module)
     except Exception as error:
+        del sys.modules[loader.name]
         raise _error(
             spec,
             f"cannot be imported: {type(error).__name__}: {error}",

@@ -8,6 +8,8 @@ import pytest
 from toy import PROGRAM
 
 from structjax.cli import main
+from structjax.cli.options import stored
+from structjax.cli.refine import Refine
 
 TOY = f"{Path(__file__).parent.parent / 'toy.py'}:toy_task"
 
@@ -217,6 +219,20 @@ def test_evaluate_prints_the_documented_object(capsys, program):
     assert (result["resets"], result["env_steps"]) == (10, 50)
 
 
+@pytest.mark.parametrize(("mode", "batches"), [("mean", 2), ("sampled", 1)])
+def test_rollout_reports_every_reset(capsys, tmp_path, program, mode, batches):
+    # Beside mean actions it plays the sampled ones, for the gap between them.
+    code, out, _ = run(
+        capsys,
+        *("rollout", program, "--task", TOY, "--seeds", "3000:3003", "--mode", mode),
+        *("--output", tmp_path / "table.parquet", "--json"),
+    )
+    result = json.loads(out.splitlines()[-1])
+    assert code == 0
+    assert result["rows"] == 3 * 5
+    assert (result["resets"], result["env_steps"]) == (3 * batches, 3 * 5 * batches)
+
+
 @pytest.mark.parametrize("phase", ["fit", "gate", "rollout", "tests", "report"])
 def test_ctrl_c_leaves_one_line_and_a_resumable_run(
     capsys, tmp_path, monkeypatch, phase
@@ -251,3 +267,52 @@ def test_ctrl_c_leaves_one_line_and_a_resumable_run(
     code, out, _ = run(capsys, *resume, "--json")
     assert code == 0
     assert json.loads(out.splitlines()[-1])["status"] == "done"
+
+
+@pytest.mark.parametrize("given", [(), ("--sandbox", "strict")])
+def test_a_resumed_run_is_as_isolated_as_this_call_says(
+    capsys, tmp_path, monkeypatch, given
+):
+    from test_refine import REPLIES
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(REPLIES))
+    arguments = ("refine", TOY, "--model", "scripted", "--script", script)
+    with monkeypatch.context() as patched:
+        patched.setattr("structjax.dialogue.Dialogue.ask", interrupt)
+        run(
+            capsys,
+            *(*arguments, "--rounds", "0", "--sandbox", "off"),
+            *("--run", tmp_path / "run"),
+        )
+    path = tmp_path / "run" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    assert manifest["sandbox"]["level"] == "off"
+    # Older runs stored the level with the options.
+    manifest["command"]["sandbox"] = "off"
+    path.write_text(json.dumps(manifest))
+    code, _, _ = run(capsys, "refine", "--resume", tmp_path / "run", *given)
+    assert code == 0
+    manifest = json.loads(path.read_text())
+    assert manifest["sandbox"]["level"] == "strict"
+    assert "sandbox was off until the run was resumed with strict" in manifest["notes"]
+
+
+def test_a_resumed_run_waits_unless_this_call_says_otherwise(tmp_path):
+    first = Refine(task=TOY, model="manual", wait=False)
+    again = {}
+
+    def note(self):
+        again["wait"] = self.wait
+        return 0
+
+    (tmp_path / "manifest.json").write_text(
+        json.dumps({"command": {**stored(first), "wait": False}})
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Refine, "_run", note)
+        Refine(resume=tmp_path).run_command()
+    assert again["wait"]

@@ -279,6 +279,16 @@ def test_a_killed_server_is_replaced(table: Path) -> None:
         assert sandbox.run("print(len(df))")[0].text == "3"
 
 
+@pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (40, "signal 40")])
+def test_the_signal_that_ended_a_child_is_named(
+    number: int, name: str, shared: Sandbox
+) -> None:
+    code = f"import os\nos.kill(os.getpid(), {number})"
+    (finding,) = shared.run(code, static_check=False)
+    assert finding.status == "killed"
+    assert finding.text == f"the process died of {name}"
+
+
 def test_a_worn_server_is_replaced(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from structjax.language.structure import (
     Latent,
     Number,
     Observation,
+    Previous,
     Slice,
     Structure,
     Variable,
@@ -72,6 +73,19 @@ def test_dependence_on_observations_goes_through_variables():
         Latent("seen", call("add", Variable("fixed"), call("norm", Variable("_part")))),
     )
     assert observed(structure) == {"_part", "seen"}
+
+
+def test_dependence_on_observations_goes_through_memory():
+    structure = program(
+        W,
+        Latent("early", call("mul", W, Previous("late", 0.0))),
+        Latent("fixed", call("mul", W, Previous("fixed", 1.0))),
+        Latent("late", call("add", Variable("early"), X)),
+    )
+    assert observed(structure) == {"early", "late"}
+    steer = call("add", Variable("late"), Previous("late", 0.0))
+    late = Latent("late", call("mul", W, X))
+    assert labels(program(steer, late)) == ["late", "previous(late)"]
 
 
 def test_only_logged_latents_with_constant_bounds_can_saturate():

@@ -64,6 +64,11 @@ IN_POLICY = {
     "empty range": ("a = 0\nfor i in range(0):\n    a = a + 1", "LOOP"),
     "zero step": ("a = 0\nfor i in range(0, 4, 0):\n    a = a + 1", "LOOP"),
     "data range": ("a = 0\nfor i in range(obs.speed):\n    a = a + 1", "LOOP"),
+    "loop over a field": ("a = 0\nfor obs.speed in range(3):\n    a = a + 1", "LOOP"),
+    "loop over elements": (
+        "v = obs.tiles.x\na = 0\nfor v[0] in range(3):\n    a = a + 1",
+        "LOOP",
+    ),
     "over a vector": ("a = 0\nfor x in obs.tiles.x:\n    a = a + x", "LOOP"),
     "unrolled 3,600": (
         "a = 0\nfor i in range(60):\n    for j in range(60):\n        a = a + 1",
@@ -281,6 +286,11 @@ def test_every_code_is_listed_and_every_listed_error_is_tested():
     assert tested == errors
 
 
+def test_names_of_refused_statements_in_branches_are_silent_later():
+    text = "if obs.speed > 0:\n    y: float = 1\nelse:\n    y: float = 2\na = y"
+    assert set(codes(program(text))) == {"NODE"}
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -345,6 +355,11 @@ def test_every_code_is_listed_and_every_listed_error_is_tested():
         (
             "a = 0\nfor x in obs.tiles.x:\n    a = a + x",
             "LOOP line 4: `for ... in obs.tiles.x` is not a static loop; write `for i "
+            "in range(n)` with a constant n of 1 to 64",
+        ),
+        (
+            "a = 0\nfor obs.speed in range(3):\n    a = a + 1",
+            "LOOP line 4: `obs.speed` is no name for a loop variable; write `for i "
             "in range(n)` with a constant n of 1 to 64",
         ),
         (

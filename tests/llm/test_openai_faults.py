@@ -9,7 +9,7 @@ from llm.fault_server import APIS, KEY, REQUEST, Answer, error, model_at, ok
 from structjax.llm.model import LLMError, LLMUnavailable
 from structjax.llm.openai import OpenAIModel
 from structjax.llm.recorded import RecordedModel
-from structjax.llm.transcript import Transcript
+from structjax.llm.transcript import Transcript, read_transcript
 
 # Faults that pass: what the server says first, and the name of the failed try.
 PASSING = {
@@ -203,6 +203,6 @@ def test_tries_are_in_the_transcript(server, tmp_path):
     server.plan = [Answer(wire="reset"), Answer(ok("chat"))]
     transcript = Transcript(tmp_path / "llm.jsonl")
     RecordedModel(model_at(server), transcript).complete(REQUEST)
-    tries = transcript.records[-1]["attempts"]
+    tries = read_transcript(transcript.path).records[-1]["attempts"]
     assert [one["outcome"] for one in tries] == ["connection", "ok"]
     assert transcript.maybe_billed() == 1

@@ -13,7 +13,7 @@ from structjax.llm.model import (
 from structjax.llm.recorded import RecordedModel
 from structjax.llm.replay import ReplayModel, TranscriptExhausted, TranscriptMismatch
 from structjax.llm.scripted import ScriptedModel
-from structjax.llm.transcript import Transcript
+from structjax.llm.transcript import Transcript, read_transcript
 
 SLOTS = ("generate", "round1/tests", "round1/revise", "round2/tests", "round2/revise")
 
@@ -59,7 +59,6 @@ def test_a_killed_run_goes_on_without_asking_again(tmp_path):
     again = [resumed.complete(ask(slot)) for slot in SLOTS]
     assert again[:3] == replies  # the ledger of the resumed run sees the same usage
     assert [request.slot for request in second.requests] == list(SLOTS[3:])
-    assert resumed.reused == 3
     assert resumed.transcript.attempts("round2/tests") == 2
 
 
@@ -91,7 +90,9 @@ def test_a_failed_call_is_recorded_with_its_tries_and_sent_again(tmp_path):
     transcript = own(tmp_path)
     assert transcript.open_requests() == ()
     assert transcript.maybe_billed() == 1
-    assert transcript.records[-1]["attempts"][0]["detail"] == "late"
+    assert read_transcript(transcript.path).records[-1]["attempts"][0]["detail"] == (
+        "late"
+    )
     # The same process may ask again, and so may the next.
     resumed = RecordedModel(ScriptedModel(["one"]), transcript)
     assert resumed.complete(ask("a")).text == "one"
@@ -101,7 +102,7 @@ def test_slot_mode_answers_as_recorded_and_notes_changes(shipped, tmp_path):
     source = ReplayModel(shipped)
     assert source.description["model"] == "Big 1"
     assert source.description["recorded_provider"] == "manual"
-    model = RecordedModel(None, own(tmp_path), "slot", source=source)
+    model = RecordedModel(source, own(tmp_path))
     reply = model.complete(ask("generate", "line one\nasked differently\nand more"))
     assert reply.text == "reply to generate"
     assert reply.replayed
@@ -118,7 +119,6 @@ def test_unused_slots_do_not_name_those_used_before_a_resume(shipped, tmp_path):
     for slot in SLOTS[:2]:
         model = RecordedModel(ReplayModel(shipped), own(tmp_path))
         model.complete(ask(slot))
-    assert model.mode == "slot"
     assert model.unused_slots() == SLOTS[2:]
 
 
@@ -131,7 +131,7 @@ def test_the_runs_own_findings_come_first(shipped, tmp_path):
 
 def test_strict_mode_names_the_slot_and_shows_the_difference(shipped, tmp_path):
     source = ReplayModel(shipped, "strict")
-    model = RecordedModel(None, own(tmp_path), "strict", source=source)
+    model = RecordedModel(source, own(tmp_path))
     same = ask("generate", "line one\nasked in generate")
     assert model.complete(same).text == "reply to generate"
     longer = "\n".join(["line one", *(f"new {n}" for n in range(20))])
@@ -155,21 +155,13 @@ def test_strict_mode_also_guards_a_resumed_run(shipped, tmp_path):
 def test_extend_goes_live_where_the_transcript_ends(shipped, tmp_path):
     live = ScriptedModel({"round3/tests": "new"})
     source = ReplayModel(shipped)
-    model = RecordedModel(live, own(tmp_path), "extend", source=source)
+    model = RecordedModel(live, own(tmp_path), source=source)
     replies = [model.complete(ask(slot)) for slot in (*SLOTS, "round3/tests")]
     assert [reply.replayed for reply in replies] == [True] * 5 + [False]
     assert len(live.requests) == 1
     # The run's own transcript holds all of it and is a source in its turn.
     alone = ReplayModel(tmp_path / "llm.jsonl")
     assert alone.complete(ask("round3/tests")).text == "new"
-
-
-def test_the_runs_own_transcript_suffices(tmp_path):
-    RecordedModel(ScriptedModel(["one"]), own(tmp_path)).complete(ask("a"))
-    model = RecordedModel(None, own(tmp_path), "slot")
-    assert model.complete(ask("a")).text == "one"
-    with pytest.raises(TranscriptExhausted):
-        model.complete(ask("b"))
 
 
 def test_incomplete_replies_are_replayed_as_they_were(tmp_path):
@@ -183,19 +175,9 @@ def test_incomplete_replies_are_replayed_as_they_were(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("model", "mode", "remedy"),
-    [
-        (ScriptedModel([]), "slot", "use extend or live"),
-        (None, "live", "use slot or strict"),
-        (ScriptedModel([]), "replay", "use live, extend, slot or strict"),
-    ],
-)
-def test_contradictory_modes_are_refused(tmp_path, model, mode, remedy):
-    with pytest.raises(StructjaxError, match=remedy):
-        RecordedModel(model, own(tmp_path), mode)
+def test_an_unknown_replay_mode_is_refused(shipped):
     with pytest.raises(StructjaxError, match="use slot or strict"):
-        ReplayModel(tmp_path / "llm.jsonl", "live")
+        ReplayModel(shipped, "live")
 
 
 def test_scripts_end_like_transcripts():

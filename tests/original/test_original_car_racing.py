@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from original_state import physics_state
 
 from structjax.errors import StructjaxError
 from structjax.original.car_racing import (
@@ -12,7 +13,6 @@ from structjax.original.car_racing import (
     evaluate_original,
     import_simulator,
     observe,
-    physics_state,
     run_episode,
 )
 

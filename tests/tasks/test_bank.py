@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from structjax.compilation import cache_directory
 from structjax.errors import StructjaxError
 from structjax.tasks.car_racing import bank
-from structjax.tasks.car_racing.bank import default_cache_dir, track_bank
+from structjax.tasks.car_racing.bank import track_bank
 from structjax.tasks.car_racing.tables import track_arrays
 from structjax.tasks.car_racing.track import make_track
 
@@ -151,9 +152,9 @@ def test_an_interrupted_write_leaves_no_file(tmp_path, monkeypatch, error):
 def test_the_cache_directory_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.delenv("STRUCTJAX_CACHE", raising=False)
-    assert default_cache_dir() == tmp_path / "xdg" / "structjax"
+    assert cache_directory() == tmp_path / "xdg" / "structjax"
     monkeypatch.setenv("STRUCTJAX_CACHE", str(tmp_path / "own"))
-    assert default_cache_dir() == tmp_path / "own"
+    assert cache_directory() == tmp_path / "own"
 
 
 @pytest.mark.parametrize("seeds", [(), (3, -1)])

@@ -86,5 +86,6 @@ def test_visited_tiles_are_a_set(n: int) -> None:
         expected |= {(near - c.BACK + int(j)) % n for j in hit}
         start = (np.flatnonzero(tiles.any(axis=0)) + near - c.BACK) % n == 0
         assert bool(contact.touches_start(near, touched, n)) == bool(start.any())
-    assert set(np.flatnonzero(contact.visited_tiles(visited))) == expected
+    bits = np.unpackbits(np.asarray(visited).view(np.uint8), bitorder="little")
+    assert set(np.flatnonzero(bits)) == expected
     assert int(contact.count_visited(visited)) == len(expected)

@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from original_state import physics_state
 from simple_driver import drive
 
-from structjax.original.car_racing import OriginalCarRacing, physics_state
+from structjax.original.car_racing import OriginalCarRacing
 from structjax.tasks.car_racing import constants as c
 from structjax.tasks.car_racing.contact import nearest_node, touched_tiles, window_at
 from structjax.tasks.car_racing.dynamics import (

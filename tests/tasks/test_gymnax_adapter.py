@@ -12,8 +12,8 @@ from structjax.distributions import Categorical, Normal
 from structjax.errors import StructjaxError
 from structjax.rollout import collect, play
 from structjax.schema import ActionField, Field, Schema
-from structjax.tasks.adapters.gymnax import DEFAULT_SEEDS, task_from_gymnax
-from structjax.tasks.base import Task
+from structjax.tasks.adapters.gymnax import task_from_gymnax
+from structjax.tasks.base import DEFAULT_SEEDS, Task
 from structjax.tasks.classic import (
     CARTPOLE_SCHEMA,
     PENDULUM_SCHEMA,

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from structjax.cli.main import main
+from structjax.errors import StructjaxError
+from structjax.tasks.loading import load_task
 
 PAGE = (Path(__file__).parents[2] / "docs" / "your_own_task.md").read_text()
 
@@ -25,6 +27,28 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
     sys.modules.pop("my_task", None)
+
+
+def test_the_file_of_a_task_may_hold_dataclasses(tmp_path):
+    # A dataclass with postponed annotations looks its own module up in sys.modules.
+    path = tmp_path / "held.py"
+    path.write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "from structjax.tasks.registry import make_task\n\n"
+        "@dataclass\nclass Options:\n    name: str = 'pendulum'\n\n"
+        "def task():\n    return make_task(Options().name)\n"
+    )
+    assert load_task(f"{path}:task").name == "pendulum"
+
+
+def test_a_file_that_fails_leaves_no_module_behind(tmp_path):
+    path = tmp_path / "broken.py"
+    path.write_text("1 / 0\n")
+    before = set(sys.modules)
+    with pytest.raises(StructjaxError, match="ZeroDivisionError"):
+        load_task(f"{path}:task")
+    assert not {name for name in set(sys.modules) - before if "broken" in name}
 
 
 def _commands(name):

@@ -9,16 +9,7 @@ import numpy as np
 
 from structjax.errors import StructjaxError
 from structjax.schema import Schema
-from structjax.tasks.base import Step, Task
-
-DEFAULT_SEEDS: Mapping[str, range] = {
-    "test": range(1000, 1010),
-    "gate": range(2000, 2010),
-    "selection": range(2100, 2110),
-    "debug": range(3000, 3008),
-    "demonstration": range(4000, 5000),
-    "training": range(10000, 10512),
-}
+from structjax.tasks.base import DEFAULT_SEEDS, Step, Task
 
 
 class _State(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from structjax.compilation import cache_directory
 from structjax.errors import StructjaxError
 from structjax.tasks.car_racing import constants, tables, track
 from structjax.tasks.car_racing.tables import TrackArrays, track_arrays
@@ -35,7 +36,7 @@ def track_bank(
 
     Args:
       seeds: K Gymnasium seeds.
-      cache_dir: where the cache lies; None for `default_cache_dir()`. A directory that
+      cache_dir: where the cache lies; None for `cache_directory()`. A directory that
         cannot be written costs time, nothing else.
 
     Raises:
@@ -46,7 +47,7 @@ def track_bank(
         raise StructjaxError(
             f"track seeds {seeds}; one or more integers >= 0 are accepted", kind="seeds"
         )
-    folder = default_cache_dir() if cache_dir is None else Path(cache_dir)
+    folder = cache_directory() if cache_dir is None else Path(cache_dir)
     header = _header(seeds)
     name = hashlib.sha256(json.dumps(seeds).encode()).hexdigest()[:16]
     path = folder / f"car_tracks_{name}.npz"
@@ -55,15 +56,6 @@ def track_bank(
         bank = _stack([track_arrays(make_track(seed)) for seed in seeds])
         _save(path, header, bank)
     return bank
-
-
-def default_cache_dir() -> Path:
-    """`$STRUCTJAX_CACHE`, else `structjax` in the user's cache directory."""
-    own = os.environ.get("STRUCTJAX_CACHE")
-    if own:
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "structjax"
 
 
 def _stack(tracks: Sequence[TrackArrays]) -> TrackBank:

@@ -104,7 +104,6 @@ CAR: Final = combine(
     ]
 )
 OWN_INERTIA: Final = HULL.inertia + 4 * WHEEL.inertia
-ORBIT_INERTIA: Final = CAR.inertia - OWN_INERTIA
 
 
 def _hull_share() -> tuple[float, ...]:

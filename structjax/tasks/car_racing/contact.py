@@ -151,12 +151,6 @@ def count_visited(visited: jax.Array) -> jax.Array:
     return jnp.sum(jax.lax.population_count(visited).astype(jnp.int32))
 
 
-def visited_tiles(visited: jax.Array) -> jax.Array:
-    """`[NODES // 32]` uint32 -> `[NODES]` bool, one per tile."""
-    bits = jnp.right_shift(visited[:, None], jnp.arange(32, dtype=jnp.uint32)[None])
-    return (bits & jnp.uint32(1)).reshape(-1).astype(bool)
-
-
 def touches_start(near: jax.Array, touched: jax.Array, n: jax.Array) -> jax.Array:
     """Whether a wheel touches tile 0; arguments as in `mark_visited`."""
     offset = jnp.mod(-(near - c.BACK), n)

@@ -11,17 +11,22 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import lsq_linear
 
+from structjax.tasks.car_racing.constants import (
+    BRAKE_RATE,
+    ENGINE_POWER,
+    TYRE_STIFFNESS,
+    WHEEL_RADIUS,
+    WHEEL_SPIN_INERTIA,
+    WHEEL_Y,
+)
+from structjax.tasks.car_racing.constants import ROAD_GRIP as GRIP
+from structjax.tasks.car_racing.constants import TIME_STEP as STEP
 from structjax.tasks.car_racing.track import Track
 
-STEP = 0.02  # s
+# Rounded: the bundled demonstrations were recorded with these.
 MASS = 7.302  # kg, hull and wheels
-WHEEL_RADIUS = 0.54  # m
-WHEEL_INERTIA = 1.6  # kg m^2, of the wheel's spin
-ENGINE_POWER = 40000.0  # W per rear wheel
-GRIP = 400.0  # N per wheel on the road
-BRAKE_RATE = 15.0  # rad/s taken from a wheel's spin per step at full brake
-WHEELBASE = 3.24  # m
-HALF_WIDTH = 6.667  # m
+HALF_WIDTH = 6.667  # m, of the road
+WHEELBASE = WHEEL_Y[0] - WHEEL_Y[2]  # m
 
 
 @dataclass(frozen=True)
@@ -205,9 +210,9 @@ class Driver:
             per_wheel = min(force / 2, 0.8 * spare)
             # At this spin rate the engine feeds just what the tyre takes.
             fed = per_wheel * WHEEL_RADIUS * (abs(state.rear_omega) + 5) / ENGINE_POWER
-            wanted_slip = per_wheel / 82.0
+            wanted_slip = per_wheel / TYRE_STIFFNESS
             slip = state.rear_omega * WHEEL_RADIUS - speed
             return float(fed + 0.05 * (wanted_slip - slip)), 0.0
         per_wheel = min(-force / 4, 0.9 * spare)
-        rate = STEP * per_wheel * WHEEL_RADIUS / WHEEL_INERTIA / BRAKE_RATE
+        rate = STEP * per_wheel * WHEEL_RADIUS / WHEEL_SPIN_INERTIA / BRAKE_RATE
         return 0.0, float(rate)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from structjax.errors import StructjaxError
-from structjax.tasks.base import Step, Task
+from structjax.tasks.base import DEFAULT_SEEDS, Step, Task
 from structjax.tasks.car_racing import constants as c
 from structjax.tasks.car_racing.bank import track_bank
 from structjax.tasks.car_racing.environment import (
@@ -24,14 +24,6 @@ from structjax.tasks.car_racing.schema import car_racing_schema
 from structjax.tasks.car_racing.track import make_track
 
 HORIZON = 1000
-SEEDS: Mapping[str, range] = {
-    "test": range(1000, 1010),
-    "gate": range(2000, 2010),
-    "selection": range(2100, 2110),
-    "debug": range(3000, 3008),
-    "demonstration": range(4000, 5000),
-    "training": range(10000, 10512),
-}
 INFO: Mapping[str, str] = {
     "progress": "share of the road tiles visited so far",
     "position_x": "east coordinate of the car, m",
@@ -86,7 +78,7 @@ def car_racing(
             hint="accepted: " + ", ".join(LAP_RULES),
         )
     environment = CarRacing(
-        lambda: track_bank(SEEDS["training"][:64], cache_dir), observation
+        lambda: track_bank(DEFAULT_SEEDS["training"][:64], cache_dir), observation
     )
 
     def initial(seeds: Sequence[int]) -> tuple[EnvParams, jax.Array]:
@@ -107,7 +99,7 @@ def car_racing(
         description=DESCRIPTION,
         schema=car_racing_schema(observation),
         horizon=HORIZON,
-        seeds=SEEDS,
+        seeds=DEFAULT_SEEDS,
         initial=initial,
         reset=environment.reset_to,
         step=step,
