@@ -12,6 +12,8 @@ ROOT = Path(__file__).parent.parent / "structjax"
 LAYERS = (
     (
         "errors",
+        "files",
+        "forms",
         "schema",
         "ledger",
         "provenance",
@@ -21,7 +23,7 @@ LAYERS = (
     ),
     ("language", "tasks.base"),
     ("memory", "lowering", "policy", "tasks", "demonstration", "original"),
-    ("rollout", "table", "runs"),
+    ("rollout", "table", "manifest", "run_lock", "runs"),
     ("evaluation", "gate", "likelihood", "starts", "fit_report", "imitation"),
     ("diagnostics", "llm", "transcripts"),
     ("prompting", "policy_file", "dialogue"),
