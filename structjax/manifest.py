@@ -30,6 +30,7 @@ EVALUATION = {
     "env_steps": int,
 }
 FINDING = {"name": str, "status": str, "text": str, "seconds": Maybe(float)}
+DIAGNOSIS = {"columns": str, "episodes": int, "invariants": str, "returns": [float]}
 VALUES = Each(float)
 
 _RUN: dict[str, Any] = {
@@ -52,6 +53,7 @@ _ROUND = {
     "interval": Maybe([float]),
 }
 _FINISHED = {
+    "config": {"fit": str, "extra_tests": int},
     "evaluation": EVALUATION,
     "sampled_evaluation": EVALUATION,
     "test_returns": [[float]],

@@ -36,6 +36,7 @@ from structjax.prompting import (
     generate_prompt,
     history_lines,
 )
+from structjax.ranges import MAX_SEED, real_number, whole_number
 from structjax.rounds import (
     Candidate,
     diagnose_candidate,
@@ -48,6 +49,8 @@ from structjax.runs import RunDirectory
 from structjax.table import load_table
 from structjax.tasks.base import Task
 
+MAX_ROUNDS = 10_000
+MIN_SECONDS = 1e-3
 Feedback = Literal["analysis", "table", "none", "reward"]
 
 
@@ -76,6 +79,17 @@ class RefinementConfig:
     """Seed of fits."""
     imitation: ImitationConfig = field(default_factory=ImitationConfig)
     """Options of the fit."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        for name in ("rounds", "extra_tests"):
+            whole_number(self, name, low=0, high=MAX_ROUNDS)
+        whole_number(self, "seed", low=0, high=MAX_SEED)
+        for name in ("max_calls", "max_tokens"):
+            if getattr(self, name) is not None:
+                whole_number(self, name, low=1)
+        if self.max_seconds is not None:
+            real_number(self, "max_seconds", low=MIN_SECONDS)
 
 
 class Round(NamedTuple):
@@ -317,5 +331,5 @@ def evaluate_rounds(
     def compute() -> list[list[float]]:
         return [values(i, r.candidate) for i, r in enumerate(rounds)]
 
-    measured: list[list[float]] = run.step("evaluation/rounds", compute)
+    measured: list[list[float]] = run.step("evaluation/rounds", compute, [[float]])
     return measured

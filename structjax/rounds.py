@@ -24,6 +24,7 @@ from structjax.language.hashing import interface_hash, semantic_hash
 from structjax.language.parse import Program
 from structjax.language.render import render
 from structjax.ledger import Ledger
+from structjax.manifest import DIAGNOSIS, VALUES
 from structjax.policy import StructuredPolicy, initial_values, variables_from, weights
 from structjax.prompting import FitMode, table_columns
 from structjax.rollout import Mode, Trajectory, collect, play_stacked
@@ -117,7 +118,7 @@ def fit_candidate(
         )
         return {"values": values, "fit": report}
 
-    result = run.step(f"r{index}/fit", compute)
+    result = run.step(f"r{index}/fit", compute, {"values": VALUES, "fit": dict})
     return Candidate(index, program, result["values"], result["fit"], task)
 
 
@@ -215,7 +216,7 @@ def gate_values(run: RunDirectory, candidate: Candidate) -> list[float]:
         )
         return list(result.values)
 
-    values: list[float] = run.step(f"r{candidate.index}/gate", compute)
+    values: list[float] = run.step(f"r{candidate.index}/gate", compute, [float])
     return values
 
 
@@ -259,7 +260,7 @@ def diagnose_candidate(
             "returns": trajectory.reward.sum(0),
         }
 
-    result: dict[str, Any] = run.step(f"r{candidate.index}/rollout", compute)
+    result: dict[str, Any] = run.step(f"r{candidate.index}/rollout", compute, DIAGNOSIS)
     return result
 
 

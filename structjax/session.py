@@ -11,12 +11,14 @@ import jax
 from structjax.analysis import Analyst
 from structjax.demonstration import Demonstration
 from structjax.dialogue import Budget, Dialogue
+from structjax.errors import StructjaxError
 from structjax.evaluation import evaluate, evaluation_of
 from structjax.ledger import Ledger
 from structjax.llm.model import LanguageModel
 from structjax.llm.recorded import RecordedModel
 from structjax.llm.replay import ReplayModel
 from structjax.llm.transcript import Transcript
+from structjax.manifest import EVALUATION
 from structjax.provenance import device
 from structjax.refinement import Loop, RefinementConfig, Round, evaluate_rounds
 from structjax.report import write_report
@@ -110,6 +112,7 @@ def refine(
     Raises:
       StructjaxError: anything a user can mend; the run stays resumable.
     """
+    _check_transcript(model, task)
     directory = default_directory(task.name) if directory is None else directory
     settings = {**asdict(config), **(options or {})}
     with _open(directory, task, settings, resume, command) as run:
@@ -131,6 +134,18 @@ def refine(
     return outcome
 
 
+def _check_transcript(model: LanguageModel, task: Task) -> None:
+    """Refuses to replay what was recorded on another task."""
+    recorded = model.header.get("task") if isinstance(model, ReplayModel) else None
+    if recorded not in (None, task.name):
+        raise StructjaxError(
+            f"the transcript {model.description['transcript']} was recorded on task "
+            f"{recorded!r}, not on {task.name!r}",
+            kind="transcript",
+            hint="name one of this task with --transcript",
+        )
+
+
 def _open(
     directory: Path,
     task: Task,
@@ -139,7 +154,7 @@ def _open(
     command: Mapping[str, Any] | None,
 ) -> AbstractContextManager[RunDirectory]:
     if resume:
-        return RunDirectory.resume(directory, config=settings)
+        return RunDirectory.resume(directory, config=settings, task=task.name)
     return RunDirectory.create(
         directory, kind="refine", task=task.name, config=settings, command=command
     )
@@ -177,7 +192,9 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
     run, task = loop.run, loop.task
     loop.progress("evaluation on the test seeds")
     best = loop.rounds[loop.best].candidate
-    mean, sampled = run.step("evaluation/best", lambda: _evaluate_best(loop))
+    mean, sampled = run.step(
+        "evaluation/best", lambda: _evaluate_best(loop), [EVALUATION]
+    )
     known = {loop.best: mean["values"]}
     test_returns = evaluate_rounds(run, loop.rounds, task, known)
     notes = []

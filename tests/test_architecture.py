@@ -14,6 +14,7 @@ LAYERS = (
         "errors",
         "files",
         "forms",
+        "ranges",
         "schema",
         "ledger",
         "provenance",

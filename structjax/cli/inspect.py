@@ -139,8 +139,9 @@ class Graph:
 
     policy: tyro.conf.Positional[Path]
     """A run directory, a saved policy (.json), or a program (.py)."""
-    task: str = "car_racing"
-    """Name of the task, or path/to/file.py:function."""
+    task: str | None = None
+    """Name of the task, or path/to/file.py:function (default: the run's or saved
+    policy's own, else car_racing)."""
     output: Path = Path("graph.svg")
     """Where the drawing goes."""
     json: bool = False
@@ -148,12 +149,11 @@ class Graph:
 
     def run_command(self) -> int:
         """Writes the SVG."""
-        from structjax.policy_file import load_policy
+        from structjax.policy_file import load_policy, policy_task
         from structjax.report.graph import graph_svg
         from structjax.runs import write_atomic
-        from structjax.tasks.loading import load_task
 
-        found = load_policy(self.policy, load_task(self.task))
+        found = load_policy(self.policy, policy_task(self.task, self.policy))
         svg = graph_svg(found.program.structure, found.program.docs, found.values)
         write_atomic(self.output, svg)
         if self.json:

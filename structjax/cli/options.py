@@ -4,7 +4,7 @@ from dataclasses import MISSING, Field, asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from structjax.runs import read_json
+from structjax.manifest import read_manifest
 
 Command = TypeVar("Command")
 
@@ -27,7 +27,7 @@ def restored(command: Command, directory: Path) -> Command:
     Raises:
       StructjaxError: no run there.
     """
-    manifest = read_json(directory / "manifest.json")
+    manifest = read_manifest(directory)
     return _restored(command, manifest.get("command") or {})
 
 

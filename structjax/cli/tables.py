@@ -6,8 +6,9 @@ from typing import Literal
 
 import tyro
 
-from structjax.cli.output import print_json, progress, seed_range
+from structjax.cli.output import print_json, progress, task_seeds
 from structjax.compilation import enable_compile_cache
+from structjax.ranges import MAX_SEED, whole_number
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,9 @@ class Rollout:
 
     policy: tyro.conf.Positional[Path]
     """A run directory, a saved policy (.json), or a program (.py) as written."""
-    task: str = "car_racing"
-    """Name of the task, or path/to/file.py:function."""
+    task: str | None = None
+    """Name of the task, or path/to/file.py:function (default: the run's or saved
+    policy's own, else car_racing)."""
     mode: Literal["mean", "sampled"] = "mean"
     """Act with the mean of the action distribution, or with samples."""
     seeds: str = "debug"
@@ -34,22 +36,25 @@ class Rollout:
     json: bool = False
     """Print one JSON object as the last line of stdout."""
 
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        whole_number(self, "key", low=0, high=MAX_SEED)
+
     def run_command(self) -> int:
         """Rolls out, saves, checks."""
         import jax
 
         from structjax.diagnostics.invariants import run_invariants, summary
         from structjax.ledger import Ledger
-        from structjax.policy_file import load_policy
+        from structjax.policy_file import load_policy, policy_task
         from structjax.rollout import collect, play
         from structjax.rounds import Candidate, candidate_table
         from structjax.table import save_table
-        from structjax.tasks.loading import load_task
 
         enable_compile_cache()
-        task = load_task(self.task)
+        task = policy_task(self.task, self.policy)
         found = load_policy(self.policy, task)
-        seeds = task.seeds.get(self.seeds) or seed_range(self.seeds)
+        seeds = task_seeds(self.seeds, task)
         progress(f"{len(seeds)} episodes of at most {task.horizon} steps")
         key = jax.random.key(self.key)
         arm = found.policy, found.variables
