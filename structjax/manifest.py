@@ -56,7 +56,7 @@ _FINISHED = {
     "config": {"fit": str, "extra_tests": int},
     "evaluation": EVALUATION,
     "sampled_evaluation": EVALUATION,
-    "test_returns": [[float]],
+    "test_returns": [[Maybe(float)]],
     "best_round": int,
     "rounds": [_ROUND],
     "model": dict,

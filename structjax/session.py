@@ -1,6 +1,6 @@
 """A refinement run from beginning to end: directory, transcript, loop, evaluation."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
@@ -11,8 +11,9 @@ import jax
 from structjax.analysis import Analyst
 from structjax.demonstration import Demonstration
 from structjax.dialogue import Budget, Dialogue
-from structjax.errors import StructjaxError
+from structjax.errors import ProgramFailed, StructjaxError
 from structjax.evaluation import evaluate, evaluation_of
+from structjax.forms import Maybe
 from structjax.ledger import Ledger
 from structjax.llm.model import LanguageModel
 from structjax.llm.recorded import RecordedModel
@@ -20,10 +21,10 @@ from structjax.llm.replay import ReplayModel
 from structjax.llm.transcript import Transcript
 from structjax.manifest import EVALUATION
 from structjax.provenance import device
-from structjax.refinement import Loop, RefinementConfig, Round, evaluate_rounds
+from structjax.refinement import Loop, RefinementConfig, Round
 from structjax.report import write_report
 from structjax.rollout import collect
-from structjax.rounds import candidate_table
+from structjax.rounds import Candidate, candidate_table
 from structjax.runs import RunDirectory, default_directory
 from structjax.table import save_table
 from structjax.tasks.base import Task
@@ -39,7 +40,8 @@ class Outcome(NamedTuple):
       rounds: all rounds, in order.
       evaluation: the best round on the test seeds, JAX simulator, mean actions; as
         `Evaluation.as_dict`, with `sampled` beside it.
-      test_returns: round -> test returns, for the report only.
+      test_returns: round -> test returns, for the report only; None where the program
+        failed.
       ledger: everything counted.
       notes: e.g. prompts that differ from the replayed transcript.
     """
@@ -51,7 +53,7 @@ class Outcome(NamedTuple):
     rounds: tuple[Round, ...]
     evaluation: Mapping[str, Any]
     sampled: Mapping[str, Any]
-    test_returns: list[list[float]]
+    test_returns: list[list[float | None]]
     ledger: Ledger
     notes: tuple[str, ...]
 
@@ -192,11 +194,21 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
     run, task = loop.run, loop.task
     loop.progress("evaluation on the test seeds")
     best = loop.rounds[loop.best].candidate
-    mean, sampled = run.step(
-        "evaluation/best", lambda: _evaluate_best(loop), [EVALUATION]
-    )
+    run.manifest["best_round"] = best.index
+    try:
+        mean, sampled = run.step(
+            f"evaluation/best_r{best.index}",
+            lambda: _evaluate_best(loop),
+            [EVALUATION],
+        )
+    except ProgramFailed as error:
+        raise StructjaxError(
+            f"round {best.index} is the best, but fails in the test episodes: {error}",
+            kind=error.kind,
+            hint=f"its program is in {run.path / 'structures'}; start a new run",
+        ) from error
     known = {loop.best: mean["values"]}
-    test_returns = evaluate_rounds(run, loop.rounds, task, known)
+    test_returns = _evaluate_rounds(run, loop.rounds, task, known)
     notes = []
     if changed := len(model.notes):
         notes.append(f"{changed} prompts differ from the recorded ones")
@@ -240,6 +252,44 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
         notes=tuple(notes),
     )
     return outcome
+
+
+def _evaluate_rounds(
+    run: RunDirectory,
+    rounds: Sequence[Round],
+    task: Task,
+    known: Mapping[int, Sequence[float]],
+) -> list[list[float | None]]:
+    """Test returns of every round, for the report only: no decision sees them.
+
+    None where the program failed.
+
+    Args:
+      run: where they are kept and booked.
+      rounds: all rounds, in order.
+      task: the task.
+      known: round -> its returns, where they are measured already.
+    """
+
+    def values(candidate: Candidate) -> list[float | None]:
+        arm = candidate.policy, candidate.variables
+        seeds = task.seeds["test"]
+        try:
+            return list(evaluate(*arm, task, seeds, ledger=run.ledger).values)
+        except ProgramFailed:
+            return [None] * len(seeds)
+
+    def measured(index: int, candidate: Candidate) -> list[float | None]:
+        if index in known:
+            return list(known[index])
+        # By round: a resumed run may have more of them, and another best one.
+        name = f"evaluation/r{index}"
+        result: list[float | None] = run.step(
+            name, lambda: values(candidate), [Maybe(float)]
+        )
+        return result
+
+    return [measured(i, r.candidate) for i, r in enumerate(rounds)]
 
 
 def _evaluate_best(loop: Loop) -> list[dict[str, Any]]:

@@ -59,9 +59,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return value in get_args(hint)
     if isinstance(hint, type):
         accepted = {Path: str, float: int | float}.get(hint, hint)
-        return isinstance(value, accepted) and (
-            hint is bool or not isinstance(value, bool)
-        )
+        return isinstance(value, accepted) and isinstance(value, bool) <= (hint is bool)
     return any(_fits(value, option) for option in get_args(hint))
 
 

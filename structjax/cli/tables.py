@@ -1,5 +1,6 @@
 """`structjax rollout` and `diagnose`."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -47,7 +48,7 @@ class Rollout:
         from structjax.diagnostics.invariants import run_invariants, summary
         from structjax.ledger import Ledger
         from structjax.policy_file import load_policy, policy_task
-        from structjax.rollout import collect, play
+        from structjax.rollout import broken_steps, check_finite, collect, play
         from structjax.rounds import Candidate, candidate_table
         from structjax.table import save_table
 
@@ -59,12 +60,15 @@ class Rollout:
         key = jax.random.key(self.key)
         arm = found.policy, found.variables
         ledger = Ledger()
-        trajectory = collect(*arm, task, seeds, key=key, mode=self.mode, ledger=ledger)
+        trajectory = collect(
+            *arm, task, seeds, key=key, mode=self.mode, ledger=ledger, check=False
+        )
+        broken = broken_steps(trajectory)
         candidate = Candidate(0, found.program, found.values, {}, task)
         table = candidate_table(trajectory, candidate, mode=self.mode)
         save_table(table, self.output)
         sampled = None  # the gap between the modes, for a table of mean actions
-        if self.mode == "mean":
+        if self.mode == "mean" and not broken:
             sampled = play(
                 *arm,
                 task,
@@ -82,6 +86,9 @@ class Rollout:
             structure=found.program.structure,
             returns_sampled=sampled,
         )
+        if broken:
+            print(summary(results), file=sys.stderr if self.json else sys.stdout)
+            check_finite(broken, len(table.frame))
         returns = trajectory.reward.sum(0)
         if self.json:
             print_json(

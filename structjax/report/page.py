@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -101,7 +102,11 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _rounds(manifest: dict[str, Any]) -> str:
-    rounds, test = manifest["rounds"], manifest["test_returns"]
+    rounds = manifest["rounds"]
+    test = [
+        [math.nan if value is None else value for value in row]
+        for row in manifest["test_returns"]
+    ]
     chart = rounds_chart(
         [r["gate"] for r in rounds],
         test,

@@ -9,6 +9,7 @@ from toy import PROGRAM
 
 from structjax.cli.options import stored
 from structjax.cli.refine import Refine
+from structjax.runs import RunDirectory
 
 
 @pytest.fixture
@@ -288,9 +289,13 @@ def test_a_resumed_run_waits_unless_this_call_says_otherwise(tmp_path):
         again["wait"] = self.wait
         return 0
 
-    (tmp_path / "manifest.json").write_text(
-        json.dumps({"command": {**stored(first), "wait": False}})
-    )
+    with RunDirectory.create(
+        tmp_path, kind="refine", task="toy", config={}, command=stored(first)
+    ):
+        pass
+    changed = json.loads((tmp_path / "manifest.json").read_text())
+    changed["command"]["wait"] = False
+    (tmp_path / "manifest.json").write_text(json.dumps(changed))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Refine, "_run", note)
         Refine(resume=tmp_path).run_command()

@@ -122,7 +122,7 @@ def test_a_manifest_with_another_command_is_named(capsys, copy, command):
 
 @pytest.mark.parametrize(
     "name",
-    ["r0_fit", "r0_gate", "r0_rollout", "round0_tests_findings", "evaluation_best"],
+    ["r0_fit", "r0_gate", "r0_rollout", "round0_tests_findings", "evaluation_best_r1"],
 )
 @pytest.mark.parametrize("text", ["null", '{"result": null, "ledger": null}', "{"])
 def test_a_damaged_checkpoint_is_named(capsys, copy, name, text):

@@ -83,8 +83,7 @@ def test_a_seed_that_no_generator_takes(capsys, program, arguments, value):
 
 
 @pytest.mark.parametrize(
-    "seeds",
-    ["-5:3", "4294967290:4294967300", "0:1000000000", "9" * 30 + ":" + "9" * 31],
+    "seeds", ["-5:3", "4294967290:4294967300", "0:1000000000", f"{9**30}:{9**31}"]
 )
 def test_seeds_that_no_generator_takes_or_no_memory_holds(capsys, program, seeds):
     line = refused(capsys, "evaluate", program, "--task", TOY, f"--seeds={seeds}")
@@ -135,3 +134,21 @@ def test_what_the_terminal_cannot_show_is_escaped(program, tmp_path):
         code, err = command(program, out, PYTHONIOENCODING="ascii")
     assert (code, err) == (0, "")
     assert b"Sto\\xdf" in (tmp_path / "out").read_bytes()
+
+
+def test_a_rollout_of_a_policy_that_fails_shows_the_table_and_says_so(capfd, tmp_path):
+    from test_failing_programs import NAN
+
+    (tmp_path / "nan.py").write_text(NAN)
+    output = tmp_path / "table.parquet"
+    arguments = ("rollout", tmp_path / "nan.py", "--task", TOY, "--output", output)
+    code, out, err = run(capfd, *arguments)
+    assert code == 2
+    assert "[fail] finite: not finite: action_push_mean in 40 of 40 steps" in out
+    lines = err.splitlines()
+    assert lines[-1].startswith("structjax: error: the policy's action is not finite")
+    assert "Warning" not in err
+    assert output.exists()
+    code, out, _ = run(capfd, *arguments, "--json")
+    assert code == 2
+    assert json.loads(out.splitlines()[-1])["error"]["kind"] == "policy"
