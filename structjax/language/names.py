@@ -61,6 +61,9 @@ FREE = {"exact", "truncated_normal", "tanh_normal", "beta"}
 #: Names that a program cannot assign.
 RESERVED = (FUNCTION_NAMES - FREE) | {"obs", "pi"}
 
+#: Names that a weight cannot have: Flax calls the tree of all weights so.
+NO_WEIGHTS = frozenset({"params"})
+
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A suggestion, or the empty string."""
