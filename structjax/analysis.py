@@ -9,9 +9,12 @@ from structjax.diagnostics.finding import Finding
 from structjax.diagnostics.result import number
 from structjax.diagnostics.sandbox import Sandbox, SandboxUnavailable
 from structjax.dialogue import Dialogue, system_message
+from structjax.errors import StructjaxError
+from structjax.forms import mismatch
 from structjax.llm.model import Message
 from structjax.llm.recorded import RecordedModel
 from structjax.llm.reply import extract_tests
+from structjax.manifest import FINDING
 from structjax.prompting import OUTPUT_LIMIT, findings_text, tests_prompt
 from structjax.runs import RunDirectory, write_atomic, write_json
 from structjax.table import RolloutTable
@@ -99,7 +102,7 @@ class Analyst:
             write_json(self.run.path / "diagnostics" / f"{stem}.json", findings)
             return findings
 
-        findings = self.run.step(f"{slot}/findings", compute)
+        findings = self.run.step(f"{slot}/findings", compute, [FINDING])
         self._record(slot, findings)
         return [_finding(f) for f in findings]
 
@@ -116,6 +119,12 @@ class Analyst:
             recorded = self.recorded.findings(slot) if self.recorded else None
             if recorded is None:
                 raise
+            if problem := mismatch(list(recorded), [FINDING]):
+                raise StructjaxError(
+                    f"the recorded findings of {slot} cannot be used: {problem}",
+                    kind="transcript",
+                    hint="restore the transcript",
+                ) from None
             return [{**f, "recorded": True} for f in recorded]
         return [{**asdict(f), "recorded": False} for f in sandbox.run(code)]
 

@@ -5,7 +5,9 @@ One file holds one episode: a NumPy archive (.npz) with `observations [T, O]`, `
 `action_names` and `provenance` (JSON). Nothing in it is ever unpickled.
 """
 
+import io
 import json
+import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from structjax.errors import StructjaxError
+from structjax.files import write_atomic
 from structjax.schema import Schema
 
 _SLACK = 1e-5  # float32 rounding at the edge of an action's range
@@ -77,24 +80,23 @@ def save_demonstration(
     """
     path = Path(path)
     checked = check_demonstration(demonstration, schema, str(path))
-    temporary = path.with_name(path.name + ".tmp")
+    content = io.BytesIO()
+    np.savez_compressed(
+        content,
+        observations=checked.observations,
+        actions=checked.actions,
+        observation_columns=np.array(schema.columns("")),
+        action_names=np.array([action.name for action in schema.actions]),
+        provenance=np.array(json.dumps(dict(checked.provenance))),
+    )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
-            np.savez_compressed(
-                file,
-                observations=checked.observations,
-                actions=checked.actions,
-                observation_columns=np.array(schema.columns("")),
-                action_names=np.array([action.name for action in schema.actions]),
-                provenance=np.array(json.dumps(dict(checked.provenance))),
-            )
-        temporary.replace(path)
     except OSError as error:
         raise _problem(
             f"demonstration {str(path)!r} cannot be written: {error.strerror}",
             "a writable folder with free space is accepted",
         ) from error
+    write_atomic(path, content.getvalue())
 
 
 def check_demonstration(
@@ -122,7 +124,7 @@ def _locate(label: str) -> Any:
     bundled = bundled_demonstrations()
     if label in bundled:
         return resources.files("structjax") / "demonstrations" / f"{label}.npz"
-    if Path(label).is_file():
+    if os.path.isfile(label):  # no error for a name that no file can have
         return Path(label)
     raise _problem(
         f"demonstration {label!r} does not exist",
@@ -138,6 +140,9 @@ def _read(path: Path, label: str) -> dict[str, Any]:
         # Opened here: np.load leaves a damaged archive open.
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             content: dict[str, Any] = {name: file[name] for name in file.files}
+        for name, member in content.items():
+            if not isinstance(member, np.ndarray):
+                raise ValueError(f"its member {name!r} is no array")
         content["provenance"] = json.loads(str(content.get("provenance", "{}")))
     except Exception as error:  # damage shows in many ways, all with one remedy
         raise _problem(

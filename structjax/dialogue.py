@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from structjax.errors import StructjaxError
 from structjax.ledger import Ledger
@@ -58,7 +58,11 @@ class Dialogue:
         self._started = time.monotonic()
 
     def ask(
-        self, slot: str, messages: tuple[Message, ...], use: Callable[[str], T]
+        self,
+        slot: str,
+        messages: tuple[Message, ...],
+        use: Callable[[str], T],
+        check: Callable[[T], str] = lambda result: "",
     ) -> tuple[T, str]:
         """Asks until `use` accepts the reply.
 
@@ -67,6 +71,7 @@ class Dialogue:
           messages: system text, earlier turns, and the question last.
           use: makes something of the reply text; raises StructjaxError with the
             problems in it, written for the model.
+          check: tries the result out; what is wrong with it, empty when nothing is.
 
         Returns:
           What `use` made of the reply, and the reply text.
@@ -82,19 +87,15 @@ class Dialogue:
             for repair in range(self.repairs + 1):
                 here = stem if repair == 0 else f"{stem}/repair{repair}"
                 reply = self._call(Request(here, chat, self.max_output_tokens))
-                try:
-                    result = use(complete_text(reply))
-                except StructjaxError as error:
-                    problems = str(error)
-                    self._note(here, "malformed", problems)
-                    chat = (
-                        *messages,
-                        Message("assistant", reply.text or "(empty reply)"),
-                        Message("user", repair_prompt(problems)),
-                    )
-                else:
-                    self._note(here, "accepted", "")
+                result, outcome, problems = _judge(reply, use, check)
+                self._note(here, outcome, problems)
+                if outcome == "accepted":
                     return result, reply.text
+                chat = (
+                    *messages,
+                    Message("assistant", reply.text or "(empty reply)"),
+                    Message("user", repair_prompt(problems)),
+                )
         raise NoUsableReply(
             f"no usable reply for {slot}: {problems}",
             kind="llm",
@@ -132,6 +133,18 @@ class Dialogue:
                     kind="budget",
                     hint="the best round so far stands",
                 )
+
+
+def _judge(
+    reply: Reply, use: Callable[[str], Any], check: Callable[[Any], str]
+) -> tuple[Any, str, str]:
+    """What became of a reply: (result, outcome, problems)."""
+    try:
+        result = use(complete_text(reply))
+    except StructjaxError as error:
+        return None, "malformed", str(error)
+    problems = check(result)
+    return result, "rejected" if problems else "accepted", problems
 
 
 def system_message() -> Message:

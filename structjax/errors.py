@@ -22,3 +22,7 @@ class StructjaxError(Exception):
     def __str__(self) -> str:
         message = super().__str__()
         return f"{message}; {self.hint}" if self.hint else message
+
+
+class ProgramFailed(StructjaxError):
+    """A program that can be read cannot be fitted or played; another one may."""

@@ -10,7 +10,14 @@ import numpy as np
 from structjax.errors import StructjaxError
 from structjax.ledger import Ledger, Purpose
 from structjax.memory import initial_memory, next_memory, respond
-from structjax.rollout import Mode, Policy, Trajectory, clip_action, play
+from structjax.rollout import (
+    Mode,
+    Policy,
+    Trajectory,
+    check_finite,
+    clip_action,
+    play,
+)
 from structjax.tasks.base import Task
 
 
@@ -70,7 +77,8 @@ def evaluate(
       purpose: under what.
 
     Raises:
-      StructjaxError: no such simulator, no seeds, or a return that is not finite.
+      StructjaxError: no such simulator, or no seeds.
+      ProgramFailed: an action or a return is not finite.
     """
     if len(seeds) == 0:
         raise StructjaxError(
@@ -159,7 +167,10 @@ def actor(
             memory = {k: np.full(len(obs), v) for k, v in start.items()}
         subkey = jax.random.fold_in(key, calls)
         action, memory = act(np.asarray(obs, np.float32), subkey, memory)
-        return np.asarray(action)
+        action = np.asarray(action)
+        finite = np.isfinite(action.reshape(len(obs), -1)).all(axis=1)
+        check_finite(int((~finite).sum()), len(obs))
+        return action
 
     return host
 

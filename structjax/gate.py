@@ -39,6 +39,11 @@ class GateResult:
         return float(np.min(self.values))
 
 
+def worse(gate: GateResult) -> bool:
+    """Whether the candidate's mean is below the best accepted round's."""
+    return gate.difference is not None and gate.difference < 0
+
+
 def judge(
     values: Sequence[float], best: Sequence[float] | None, *, enforce: bool = True
 ) -> GateResult:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from structjax.errors import StructjaxError
+from structjax.errors import ProgramFailed, StructjaxError
 from structjax.fit_report import FitReport, fit_report
 from structjax.likelihood import (
     PRESETS,
@@ -147,6 +147,13 @@ def _run(
     key: jax.Array,
 ) -> _Fitted:
     observations, actions = _arrays(policy.schema, observations, actions)
+    structure = getattr(policy, "structure", None)
+    if structure is not None and not structure.parameters:
+        raise StructjaxError(
+            "the program has no weights to fit",
+            kind="fit",
+            hint="declare some: `name = weight(0.5)`",
+        )
     policy = policy.clone(std_floor=max(policy.std_floor, config.std_floor))
     key_split, key_start, key_fit = jax.random.split(key, 3)
     data = split(
@@ -163,7 +170,7 @@ def _run(
     results = _fit_all(policy, starts, data, anchor, config, key_fit)
     objective = np.asarray(results.objective)
     if not np.isfinite(objective).any(axis=1).all():
-        raise StructjaxError(
+        raise ProgramFailed(
             "no restart of the fit has a finite likelihood",
             kind="fit",
             hint="look for divisions, exp or large weights in the program, or raise "

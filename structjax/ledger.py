@@ -62,13 +62,13 @@ class Ledger:
 
     def add(self, booked: Mapping[str, Any]) -> None:
         """Books what `since` returned."""
-        for name, value in booked.items():
-            if isinstance(value, Mapping):
+        for name, value in asdict(self).items():
+            if isinstance(value, dict):
                 counters = getattr(self, name)
-                for purpose, number in value.items():
-                    counters[purpose] += number
+                for purpose in value:
+                    counters[purpose] += booked[name][purpose]
             else:
-                setattr(self, name, getattr(self, name) + value)
+                setattr(self, name, value + booked[name])
 
     @property
     def headline_resets(self) -> int:

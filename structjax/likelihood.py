@@ -14,10 +14,16 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from structjax.errors import StructjaxError
 from structjax.memory import along, initial_memory
+from structjax.ranges import real_number, whole_number
 
 Variables = Any
+
+MAX_RESTARTS = 4096
+"""All restarts are held in memory at once."""
+MAX_UPDATES = 1_000_000
+"""So are the curves of a fit."""
+MIN_LEARNING_RATE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -48,33 +54,16 @@ class ImitationConfig:
 
     def __post_init__(self) -> None:
         """Checks the ranges."""
-        for name in ("batch_size", "num_updates", "restarts", "validate_every"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        _require(
-            self.validation_blocks >= 2,
-            "validation_blocks",
-            self.validation_blocks,
-            "at least 2",
-        )
-        _require(
-            0 <= self.validation_share <= 0.9,
-            "validation_share",
-            self.validation_share,
-            "between 0 and 0.9",
-        )
-        _require(
-            0 <= self.anchor < math.inf, "anchor", self.anchor, "finite and at least 0"
-        )
-        _require(
-            0 <= self.std_floor <= 1, "std_floor", self.std_floor, "between 0 and 1"
-        )
-
-
-def _require(accepted: bool, name: str, value: float, what: str) -> None:
-    if not accepted:
-        raise StructjaxError(
-            f"fit option {name} is {value}", kind="fit", hint=f"it must be {what}"
-        )
+        for name in ("batch_size", "validate_every"):
+            whole_number(self, name, low=1)
+        whole_number(self, "num_updates", low=1, high=MAX_UPDATES)
+        whole_number(self, "restarts", low=1, high=MAX_RESTARTS)
+        whole_number(self, "validation_blocks", low=2)
+        real_number(self, "learning_rate", low=MIN_LEARNING_RATE)
+        real_number(self, "final_learning_rate", low=0, high=1)
+        real_number(self, "validation_share", low=0, high=0.9)
+        real_number(self, "anchor", low=0)
+        real_number(self, "std_floor", low=0, high=1)
 
 
 PRESETS: Mapping[str, ImitationConfig] = {

@@ -45,6 +45,8 @@ INSIDE = 1e-7
 
 As a share of the range between two bounds, in absolute terms at a single one.
 """
+LEAST = 1e-37
+"""The least distance from a bound that float32 holds with all its digits."""
 
 
 def _logged(latents: Sequence[Latent], values: dict[str, Any]) -> dict[str, jax.Array]:
@@ -168,8 +170,11 @@ def _unconstrain(parameter: Parameter, value: ArrayLike) -> np.ndarray:
             hint=f"it must lie between {low} and {high}",
         )
     if low is not None and high is not None:
-        share = np.clip((exact - low) / (high - low), INSIDE, 1 - INSIDE)
-        exact = np.log(share) - np.log1p(-share)
+        # As `_between` counts: from the bound nearer to 0.
+        near, direction = (low, 1) if abs(low) <= abs(high) else (high, -1)
+        share = _distance(direction * (exact - near) / (high - low))
+        share = np.minimum(share, 1 - INSIDE)
+        exact = direction * (np.log(share) - np.log1p(-share))
     elif low is not None:
         exact = _inverse_softplus(exact - low)
     elif high is not None:
@@ -177,8 +182,13 @@ def _unconstrain(parameter: Parameter, value: ArrayLike) -> np.ndarray:
     return np.asarray(exact, np.float32)
 
 
+def _distance(value: np.ndarray) -> np.ndarray:
+    """The distance from a bound; one of 0 is made `INSIDE`."""
+    return np.where(value > 0, np.maximum(value, LEAST), INSIDE)
+
+
 def _inverse_softplus(value: np.ndarray) -> np.ndarray:
-    positive = np.maximum(value, INSIDE)
+    positive = _distance(value)
     return positive + np.log(-np.expm1(-positive))
 
 

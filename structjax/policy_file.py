@@ -1,16 +1,20 @@
 """A policy on disk: a run directory, a saved policy, or a program as written."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from structjax.errors import StructjaxError
+from structjax.files import read_text, write_json
+from structjax.forms import read_form
 from structjax.language.hashing import interface_hash, semantic_hash
 from structjax.language.parse import Program, parse
+from structjax.manifest import VALUES, read_manifest, task_spec
 from structjax.policy import StructuredPolicy, initial_values, variables_from
 from structjax.provenance import git_commit, versions
-from structjax.runs import read_json, write_json
 from structjax.tasks.base import Task
+from structjax.tasks.loading import load_task
 
 
 class LoadedPolicy(NamedTuple):
@@ -46,7 +50,7 @@ def load_policy(path: Path | str, task: Task) -> LoadedPolicy:
       StructjaxError: nothing of that kind there, or made for another task.
     """
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):  # no error for a name that no file can have
         return _from_run(path, task)
     if path.suffix == ".json":
         return _from_json(path, task)
@@ -60,20 +64,11 @@ def read_program(path: Path | str) -> str:
     Raises:
       StructjaxError: it cannot be read as UTF-8 text.
     """
-    try:
-        return Path(path).read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise StructjaxError(
-            f"{path} is not UTF-8 text ({error.reason} at byte {error.start})",
-            kind="program",
-            hint="save it as UTF-8",
-        ) from error
-    except OSError as error:
-        raise StructjaxError(
-            f"cannot read {path}: {error.strerror}",
-            kind="program",
-            hint="give a run directory, a saved policy (.json) or a program (.py)",
-        ) from error
+    return read_text(
+        Path(path),
+        kind="program",
+        hint="give a run directory, a saved policy (.json) or a program (.py)",
+    )
 
 
 def save_policy(
@@ -94,40 +89,81 @@ def save_policy(
     )
 
 
+def policy_task(spec: str | None, path: Path) -> Task:
+    """The task that is named, else the one a run or a saved policy was made for.
+
+    Raises:
+      StructjaxError: there is no such task, or no such run or policy.
+    """
+    if spec is not None:
+        return load_task(spec)
+    if os.path.isdir(path):
+        return load_task(task_spec(read_manifest(path)))
+    if path.suffix == ".json":
+        return load_task(_read_saved(path)["task"])
+    return load_task("car_racing")
+
+
+def saved_round(run: Path, index: int, task: Task) -> tuple[Program, dict[str, float]]:
+    """Program and weight values of a run's round.
+
+    Raises:
+      StructjaxError: a file is missing or was changed.
+    """
+    source = read_program(run / "structures" / f"r{index}.py")
+    path = run / "structures" / f"r{index}.json"
+    saved = read_form(
+        path,
+        {"values": VALUES},
+        what="the weights of a round",
+        kind="run",
+        hint="give a run directory, as printed at the end of a run",
+    )
+    program = parse(source, task.schema)
+    _check_values(path, program, saved["values"])
+    return program, saved["values"]
+
+
 def _from_run(path: Path, task: Task) -> LoadedPolicy:
-    manifest = read_json(path / "manifest.json")
-    _same_task(manifest.get("task"), task, path)
+    manifest = read_manifest(path)
+    _same_task(manifest["task"], task, path)
     best = manifest.get("best_round")
     if best is None:
         raise StructjaxError(
-            f"run {path} has no best round yet (status {manifest.get('status')})",
+            f"run {path} has no best round yet (status {manifest['status']})",
             kind="run",
             hint=f"finish it with --resume {path}",
         )
-    source = read_program(path / "structures" / f"r{best}.py")
-    values = read_json(path / "structures" / f"r{best}.json")["values"]
-    return loaded(parse(source, task.schema), values, task)
+    return loaded(*saved_round(path, best, task), task)
+
+
+def _read_saved(path: Path) -> dict[str, Any]:
+    """What `save_policy` wrote."""
+    form = {"task": str, "program": str, "values": VALUES}
+    hint = "give a file written by `structjax fit`, or a program (.py)"
+    saved: dict[str, Any] = read_form(
+        path, form, what="a saved policy", kind="policy", hint=hint
+    )
+    return saved
 
 
 def _from_json(path: Path, task: Task) -> LoadedPolicy:
-    saved = read_json(path)
-    if not isinstance(saved, dict) or not {"task", "program", "values"} <= set(saved):
-        raise StructjaxError(
-            f"{path} is not a saved policy",
-            kind="policy",
-            hint="give a file written by `structjax fit`, or a program (.py)",
-        )
+    saved = _read_saved(path)
     _same_task(saved["task"], task, path)
     program = parse(saved["program"], task.schema)
-    missing = set(initial_values(program.structure)) ^ set(saved["values"])
-    if missing:
+    _check_values(path, program, saved["values"])
+    return loaded(program, saved["values"], task)
+
+
+def _check_values(path: Path, program: Program, values: Mapping[str, float]) -> None:
+    different = set(initial_values(program.structure)) ^ set(values)
+    if different:
         raise StructjaxError(
             f"{path}: the values do not belong to the program "
-            f"({', '.join(sorted(missing))})",
+            f"({', '.join(sorted(different))})",
             kind="policy",
             hint="save it again with `structjax fit`",
         )
-    return loaded(program, saved["values"], task)
 
 
 def _same_task(name: Any, task: Task, path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from structjax.diagnostics.finding import Finding
 from structjax.diagnostics.result import number
-from structjax.gate import GateResult
+from structjax.gate import GateResult, worse
 from structjax.language.reference import language_page
 from structjax.language.structure import Structure
 from structjax.llm.prompts import fill
@@ -192,7 +192,8 @@ def history_lines(rounds: Sequence[tuple[int, GateResult, str]], best: int) -> s
     """One line per round: gate figures, verdict, the model's words on the change."""
     lines = []
     for index, gate, words in rounds:
-        verdict = "accepted" if gate.accepted else "REFUSED (worse than the best)"
+        reason = "worse than the best" if worse(gate) else "it failed in its rollouts"
+        verdict = "accepted" if gate.accepted else f"REFUSED ({reason})"
         mark = ", the best so far" if index == best else ""
         lines.append(f"- round {index}: {gate_line(gate)}; {verdict}{mark}. {words}")
     return "\n".join(lines)

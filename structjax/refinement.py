@@ -1,7 +1,7 @@
 """The refinement loop: fit, roll out, diagnose, ask for a revision, gate, repeat."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -14,9 +14,8 @@ from structjax.dialogue import (
     NoUsableReply,
     system_message,
 )
-from structjax.errors import StructjaxError
-from structjax.evaluation import evaluate
-from structjax.gate import GateResult, judge
+from structjax.errors import ProgramFailed, StructjaxError
+from structjax.gate import GateResult, judge, worse
 from structjax.imitation import ImitationConfig
 from structjax.language.parse import Program, parse
 from structjax.llm.model import Message
@@ -36,6 +35,7 @@ from structjax.prompting import (
     generate_prompt,
     history_lines,
 )
+from structjax.ranges import MAX_SEED, real_number, whole_number
 from structjax.rounds import (
     Candidate,
     diagnose_candidate,
@@ -48,6 +48,8 @@ from structjax.runs import RunDirectory
 from structjax.table import load_table
 from structjax.tasks.base import Task
 
+MAX_ROUNDS = 10_000
+MIN_SECONDS = 1e-3
 Feedback = Literal["analysis", "table", "none", "reward"]
 
 
@@ -77,6 +79,17 @@ class RefinementConfig:
     imitation: ImitationConfig = field(default_factory=ImitationConfig)
     """Options of the fit."""
 
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        for name in ("rounds", "extra_tests"):
+            whole_number(self, name, low=0, high=MAX_ROUNDS)
+        whole_number(self, "seed", low=0, high=MAX_SEED)
+        for name in ("max_calls", "max_tokens"):
+            if getattr(self, name) is not None:
+                whole_number(self, name, low=1)
+        if self.max_seconds is not None:
+            real_number(self, "max_seconds", low=MIN_SECONDS)
+
 
 class Round(NamedTuple):
     """One finished round.
@@ -101,7 +114,11 @@ class _Stopped(Exception):
 
 @dataclass
 class Loop:
-    """The state of a running refinement: rounds so far and the best of them."""
+    """The state of a running refinement: rounds so far and the best of them.
+
+    `tried` is the program tried out last with its gate values; `failures` counts the
+    programs that could not be fitted or played since the last round.
+    """
 
     task: Task
     run: RunDirectory
@@ -112,16 +129,19 @@ class Loop:
     progress: Callable[[str], None] = lambda text: None
     rounds: list[Round] = field(default_factory=list)
     best: int = 0
+    failures: int = 0
+    tried: tuple[Candidate, list[float]] | None = None
 
     def play(self) -> tuple[str, str]:
         """All rounds; returns the status and the reason of the stop."""
         try:
-            self._add(self._generate(), "First program.")
+            self._generate()
+            self._add("First program.")
             for index in range(self.config.rounds):
                 program, words = self._revise(index)
-                if same_program(program, self.rounds[-1].candidate.program):
+                if self._unchanged(program):
                     raise _Stopped("stopped:model", "the revision changed nothing")
-                self._add(program, words)
+                self._add(words)
         except _Stopped as stop:
             return stop.status, stop.reason
         except BudgetExceeded as stop:
@@ -141,32 +161,50 @@ class Loop:
     def _use_program(self, text: str) -> Program:
         return parse(extract_program(text), self.task.schema)
 
-    def _generate(self) -> Program:
+    def _unchanged(self, program: Program) -> bool:
+        return bool(self.rounds) and same_program(
+            program, self.rounds[-1].candidate.program
+        )
+
+    def _generate(self) -> None:
         self.progress("asking for the first program")
         messages = (
             system_message(),
             Message("user", generate_prompt(self.task, self.config.fit)),
         )
-        return self.dialogue.ask("generate", messages, self._use_program)[0]
+        self.dialogue.ask("generate", messages, self._use_program, self._try_out)
 
-    def _add(self, program: Program, words: str) -> None:
-        """Fits and gates a program; it becomes the best unless it is refused."""
+    def _try_out(self, program: Program) -> str:
+        """Fits and gates a program for the next round; what failed, if anything."""
         index = len(self.rounds)
         self.progress(f"round {index}: fit and gate")
-        candidate = fit_candidate(
-            self.run,
-            index,
-            program,
-            self.task,
-            fit=self.config.fit,
-            demonstration=self.demonstration,
-            config=self.config.imitation,
-            seed=self.config.seed,
-        )
+        try:
+            candidate = fit_candidate(
+                self.run,
+                index,
+                program,
+                self.task,
+                fit=self.config.fit,
+                demonstration=self.demonstration,
+                config=self.config.imitation,
+                seed=self.config.seed,
+                attempt=self.failures,
+            )
+            self.tried = candidate, gate_values(self.run, candidate)
+        except ProgramFailed as error:
+            self.failures += 1
+            self.progress(f"round {index}: the program failed: {error}")
+            return f"The program could be read, but not used: {error}."
+        self.failures = 0
+        return ""
+
+    def _add(self, words: str) -> None:
+        """Adds the program tried out last; it is the best unless it is refused."""
+        if self.tried is None:
+            raise AssertionError("no program was tried out")
+        index, (candidate, values) = len(self.rounds), self.tried
         best = self.rounds[self.best].gate.values if self.rounds else None
-        gate = judge(
-            gate_values(self.run, candidate), best, enforce=self.config.gate == "on"
-        )
+        gate = judge(values, best, enforce=self.config.gate == "on")
         self.rounds.append(Round(candidate, gate, words))
         if gate.accepted:
             self.best = index
@@ -185,11 +223,17 @@ class Loop:
         """Diagnoses round `index` and asks what to do; follows Test decisions."""
         current = self.rounds[index]
         self.progress(f"round {index}: rollouts and diagnostics")
-        diagnosis = diagnose_candidate(self.run, current.candidate, self.demonstration)
-        messages, results = self._first_results(index, diagnosis)
+        try:
+            diagnosis = diagnose_candidate(
+                self.run, current.candidate, self.demonstration
+            )
+            messages, results = self._first_results(index, diagnosis)
+        except ProgramFailed as error:
+            diagnosis = {}
+            messages, results = self._failed_results(index, error)
         for extra in range(self.config.extra_tests + 1):
             tests_left = self.config.extra_tests - extra
-            if self.config.feedback != "analysis":
+            if self.config.feedback != "analysis" or not diagnosis:
                 tests_left = 0
             question = decide_prompt(
                 results,
@@ -204,7 +248,10 @@ class Loop:
             )
             self.progress(f"round {index}: asking for a decision")
             (decision, program), text = self.dialogue.ask(
-                slot, messages, partial(self._use_decision, tests_left=tests_left)
+                slot,
+                messages,
+                partial(self._use_decision, tests_left=tests_left),
+                self._try_revision,
             )
             if program is not None:
                 return program, decision.reason
@@ -215,6 +262,31 @@ class Loop:
                 decision.code, slot, table_path(self.run, index), index
             )
         raise AssertionError("the last decision cannot be a test")
+
+    def _try_revision(self, decided: tuple[Decision, Program | None]) -> str:
+        program = decided[1]
+        if program is None or self._unchanged(program):
+            return ""
+        return self._try_out(program)
+
+    def _failed_results(
+        self, index: int, error: ProgramFailed
+    ) -> tuple[tuple[Message, ...], str]:
+        """The chat and the results text after rollouts that the program failed in.
+
+        Its round is refused after all, unless there is no other.
+        """
+        current = self.rounds[index]
+        self.progress(f"round {index}: the program failed: {error}")
+        others = [i for i, r in enumerate(self.rounds[:index]) if r.gate.accepted]
+        if current.gate.accepted and others:
+            gate = replace(current.gate, accepted=False)
+            self.rounds[index] = current._replace(gate=gate)
+            self.best = others[-1]
+            self.run.log(phase="refine", round=index, accepted=False, failed=str(error))
+        opening = context(self.task, current.candidate.text, self._note(index))
+        head = (system_message(), Message("user", opening))
+        return head, f"# Results\n\nThe program failed in its rollouts: {error}."
 
     def _first_results(
         self, index: int, diagnosis: Mapping[str, Any]
@@ -271,9 +343,14 @@ class Loop:
         if current.gate.accepted:
             return "The program above is the best so far; revise it."
         best = self.rounds[self.best]
+        why = "it failed in its rollouts. The one"
+        if worse(current.gate):
+            why = (
+                f"its mean validation return {number(current.gate.mean)} is below "
+                f"{number(best.gate.mean)}"
+            )
         return (
-            f"The program above was REFUSED: its mean validation return "
-            f"{number(current.gate.mean)} is below {number(best.gate.mean)} of round "
+            f"The program above was REFUSED: {why} of round "
             f"{self.best}. That program stands; write the next revision from it, with "
             "what you learned from the refused one:\n\n"
             f"```python\n{best.candidate.text.strip()}\n```"
@@ -290,32 +367,3 @@ def _fit_text(candidate: Candidate) -> str:
     if not candidate.fit:
         return ""
     return f"\n## Fit\n\n{candidate.fit['text']}\n"
-
-
-def evaluate_rounds(
-    run: RunDirectory,
-    rounds: Sequence[Round],
-    task: Task,
-    known: Mapping[int, Sequence[float]],
-) -> list[list[float]]:
-    """Test returns of every round, for the report only: no decision sees them.
-
-    Args:
-      run: where they are kept and booked.
-      rounds: all rounds, in order.
-      task: the task.
-      known: round -> its returns, where they are measured already.
-    """
-
-    def values(index: int, candidate: Candidate) -> list[float]:
-        if index in known:
-            return list(known[index])
-        arm = candidate.policy, candidate.variables
-        seeds = task.seeds["test"]
-        return list(evaluate(*arm, task, seeds, ledger=run.ledger).values)
-
-    def compute() -> list[list[float]]:
-        return [values(i, r.candidate) for i, r in enumerate(rounds)]
-
-    measured: list[list[float]] = run.step("evaluation/rounds", compute)
-    return measured

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from structjax.errors import StructjaxError
+from structjax.errors import ProgramFailed
 from structjax.ledger import Ledger, Purpose
 from structjax.memory import initial_memory, next_memory, respond
 from structjax.schema import Schema
@@ -141,6 +141,20 @@ def rollout(
     return jax.vmap(episode, out_axes=1)(starts, keys)
 
 
+def _broken(run: Trajectory) -> jax.Array:
+    """`[T, B]` bool, steps whose action or distribution is not finite."""
+    marks = [
+        jnp.any(~jnp.isfinite(jnp.asarray(leaf)).reshape(*run.valid.shape, -1), axis=-1)
+        for leaf in jax.tree.leaves((run.action, run.distribution))
+    ]
+    return jnp.asarray(run.valid) & jnp.any(jnp.stack(marks), axis=0)
+
+
+def broken_steps(run: Trajectory) -> int:
+    """Number of steps whose action or distribution is not finite."""
+    return int(_broken(run).sum())
+
+
 @partial(jax.jit, static_argnames=("policy", "task", "mode"))
 def _recorded(policy, variables, task, params, starts, key, mode):  # type: ignore[no-untyped-def]
     return rollout(policy, variables, task, params, starts, key=key, mode=mode)
@@ -150,7 +164,8 @@ def _recorded(policy, variables, task, params, starts, key, mode):  # type: igno
 def _totals(policy, variables, task, params, starts, key, mode):  # type: ignore[no-untyped-def]
     """The same rollout, summed over time: XLA drops what nobody asks for."""
     run = rollout(policy, variables, task, params, starts, key=key, mode=mode)
-    return run.reward.sum(0), run.valid.sum(0), run.terminated.any(0)
+    totals = run.reward.sum(0), run.valid.sum(0), run.terminated.any(0)
+    return totals, _broken(run).sum()
 
 
 def collect(
@@ -163,20 +178,23 @@ def collect(
     mode: Mode = "mean",
     ledger: Ledger | None = None,
     purpose: Purpose = "diagnosis",
+    check: bool = True,
 ) -> Trajectory:
     """Rolls out one episode per seed, with every step recorded, and books them.
 
     Raises:
-      StructjaxError: a reward is not finite.
+      ProgramFailed: an action or a reward is not finite, unless `check` is off.
     """
     params, starts = task.initial(seeds)
     trajectory = jax.tree.map(
         np.asarray, _recorded(policy, variables, task, params, starts, key, mode)
     )
-    _check_rewards(trajectory.reward, task)
+    steps = int(trajectory.valid.sum())
     if ledger is not None:
-        steps = int(trajectory.valid.sum())
         ledger.book(purpose, resets=len(seeds), env_steps=steps)
+    if check:
+        check_finite(broken_steps(trajectory), steps)
+        _check_rewards(trajectory.reward, task)
     return trajectory
 
 
@@ -194,15 +212,16 @@ def play(
     """Rolls out one episode per seed, keeps returns and lengths only, and books them.
 
     Raises:
-      StructjaxError: a return is not finite.
+      ProgramFailed: an action or a return is not finite.
     """
     params, starts = task.initial(seeds)
-    returns, steps, terminated = map(
+    (returns, steps, terminated), broken = jax.tree.map(
         np.asarray, _totals(policy, variables, task, params, starts, key, mode)
     )
-    _check_rewards(returns, task)
     if ledger is not None:
         ledger.book(purpose, resets=len(seeds), env_steps=int(steps.sum()))
+    check_finite(int(broken), int(steps.sum()))
+    _check_rewards(returns, task)
     return Episodes(returns, steps, terminated)
 
 
@@ -210,7 +229,8 @@ def play(
 def _stacked_totals(policy, stacked, task, params, starts, key):  # type: ignore[no-untyped-def]
     def one(variables):  # type: ignore[no-untyped-def]
         run = rollout(policy, variables, task, params, starts, key=key)
-        return run.reward.sum(0), run.valid.sum(0)
+        returns = jnp.where(_broken(run).any(0), jnp.nan, run.reward.sum(0))
+        return returns, run.valid.sum(0)
 
     return jax.vmap(one)(stacked)
 
@@ -226,7 +246,7 @@ def play_stacked(
 ) -> np.ndarray:
     """Mean-action returns `[S, B]` of S parameter sets on the same episodes, booked.
 
-    A return that is not finite stays so: a candidate that diverges is not chosen.
+    A return is NaN where an action was: a candidate that diverges is not chosen.
     """
     params, starts = task.initial(seeds)
     key = jax.random.key(0)
@@ -237,9 +257,23 @@ def play_stacked(
     return returns
 
 
+def check_finite(broken: int, steps: int) -> None:
+    """Refuses a policy that did not know what to do.
+
+    Raises:
+      ProgramFailed: in some steps its action or its distribution was not finite.
+    """
+    if broken:
+        raise ProgramFailed(
+            f"the policy's action is not finite in {broken} of {steps} steps",
+            kind="policy",
+            hint="look for divisions, exp and powers of large values in the program",
+        )
+
+
 def _check_rewards(reward: np.ndarray, task: Task) -> None:
     if not np.isfinite(reward).all():
-        raise StructjaxError(
+        raise ProgramFailed(
             f"task {task.name!r} gave a reward that is not finite "
             f"({int((~np.isfinite(reward)).sum())} values)",
             kind="task",

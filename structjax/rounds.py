@@ -24,6 +24,7 @@ from structjax.language.hashing import interface_hash, semantic_hash
 from structjax.language.parse import Program
 from structjax.language.render import render
 from structjax.ledger import Ledger
+from structjax.manifest import DIAGNOSIS, VALUES
 from structjax.policy import StructuredPolicy, initial_values, variables_from, weights
 from structjax.prompting import FitMode, table_columns
 from structjax.rollout import Mode, Trajectory, collect, play_stacked
@@ -46,6 +47,7 @@ class Candidate:
       program: the parsed program.
       values: constrained weight values by name.
       fit: report of the fit, JSON-ready; empty for `none`.
+      attempt: how many programs failed before in this round.
     """
 
     index: int
@@ -53,6 +55,7 @@ class Candidate:
     values: Mapping[str, float]
     fit: Mapping[str, Any]
     task: Task
+    attempt: int = 0
 
     @property
     def policy(self) -> StructuredPolicy:
@@ -95,8 +98,13 @@ def fit_candidate(
     demonstration: Demonstration | None,
     config: ImitationConfig,
     seed: int,
+    attempt: int = 0,
 ) -> Candidate:
-    """Saves the program, fits it as asked, saves the values."""
+    """Saves the program, fits it as asked, saves the values.
+
+    Raises:
+      ProgramFailed: it cannot be fitted; the next attempt at this round may.
+    """
 
     def compute() -> dict[str, Any]:
         write_atomic(run.path / "structures" / f"r{index}.py", program.source)
@@ -117,8 +125,14 @@ def fit_candidate(
         )
         return {"values": values, "fit": report}
 
-    result = run.step(f"r{index}/fit", compute)
-    return Candidate(index, program, result["values"], result["fit"], task)
+    form = {"values": VALUES, "fit": dict}
+    result = run.step(_step(index, "fit", attempt), compute, form)
+    return Candidate(index, program, result["values"], result["fit"], task, attempt)
+
+
+def _step(index: int, name: str, attempt: int) -> str:
+    """Name of a step: programs that failed before in this round have their own."""
+    return f"r{index}/{name}" if attempt == 0 else f"r{index}/{name}_again{attempt}"
 
 
 def fit_program(
@@ -137,6 +151,8 @@ def fit_program(
     structure = program.structure
     if fit == "none" or demonstration is None:
         return initial_values(structure), {}
+    if not structure.parameters:
+        return {}, {"report": None, "text": "The program has no weights to fit."}
     policy = StructuredPolicy(structure, task.schema)
     data = demonstration.observations, demonstration.actions
     key = jax.random.key(seed)
@@ -215,7 +231,9 @@ def gate_values(run: RunDirectory, candidate: Candidate) -> list[float]:
         )
         return list(result.values)
 
-    values: list[float] = run.step(f"r{candidate.index}/gate", compute)
+    values: list[float] = run.step(
+        _step(candidate.index, "gate", candidate.attempt), compute, [float]
+    )
     return values
 
 
@@ -259,7 +277,7 @@ def diagnose_candidate(
             "returns": trajectory.reward.sum(0),
         }
 
-    result: dict[str, Any] = run.step(f"r{candidate.index}/rollout", compute)
+    result: dict[str, Any] = run.step(f"r{candidate.index}/rollout", compute, DIAGNOSIS)
     return result
 
 

@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import math
-import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -13,68 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from structjax.errors import StructjaxError
+from structjax.files import jsonable, read_json, write_atomic, write_json
+from structjax.forms import read_form
 from structjax.ledger import Ledger
+from structjax.manifest import LEDGER, read_manifest
 from structjax.provenance import git_commit, versions
+from structjax.run_lock import NAME as LOCK
+from structjax.run_lock import lock
+
+__all__ = [
+    "RunDirectory",
+    "default_directory",
+    "jsonable",
+    "read_json",
+    "write_atomic",
+    "write_json",
+]
 
 SUBDIRECTORIES = ("structures", "params", "tables", "diagnostics", "checkpoints")
-
-
-def jsonable(value: Any) -> Any:
-    """The value as strict JSON: NaN and infinities become null, arrays lists."""
-    if isinstance(value, Mapping):
-        return {str(k): jsonable(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(v) for v in value]
-    if hasattr(value, "tolist"):
-        return jsonable(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def write_atomic(path: Path, content: str | bytes) -> None:
-    """Writes a whole file or nothing: temporary file, fsync, rename.
-
-    Raises:
-      StructjaxError: the disk is full or the directory is not writable.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    data = content.encode() if isinstance(content, str) else content
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise StructjaxError(
-            f"cannot write {path}: {error.strerror}",
-            kind="disk",
-            hint="free some space or make the directory writable, then --resume",
-        ) from error
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Writes strict, indented JSON atomically."""
-    write_atomic(path, json.dumps(jsonable(value), indent=1, allow_nan=False) + "\n")
-
-
-def read_json(path: Path) -> Any:
-    """Reads JSON.
-
-    Raises:
-      StructjaxError: missing or damaged file.
-    """
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise StructjaxError(
-            f"cannot read {path}: {error}",
-            kind="run",
-            hint="give a run directory, as printed at the end of a run",
-        ) from error
 
 
 def default_directory(task: str) -> Path:
@@ -120,21 +74,11 @@ class RunDirectory:
         Raises:
           StructjaxError: the directory holds something already, or is not writable.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise StructjaxError(
-                f"run directory {path} is not empty",
-                kind="run",
-                hint=f"continue it with --resume {path}, or name another with --run",
-            )
+        _check_unused(path)
         try:
-            for name in SUBDIRECTORIES:
-                (path / name).mkdir(parents=True, exist_ok=True)
+            path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StructjaxError(
-                f"cannot create run directory {path}: {error.strerror}",
-                kind="disk",
-                hint="name a writable one with --run DIR",
-            ) from error
+            raise _cannot_create(path, error) from error
         manifest = {
             "kind": kind,
             "task": task,
@@ -148,23 +92,29 @@ class RunDirectory:
             "notes": [],
         }
         run = cls(path, manifest)
-        with _lock(path) as note:
+        with lock(path) as note:
+            _check_unused(path)  # now that nobody else can write into it
+            try:
+                for name in SUBDIRECTORIES:
+                    (path / name).mkdir(exist_ok=True)
+            except OSError as error:
+                raise _cannot_create(path, error) from error
             yield from run._hold(note)
 
     @classmethod
     @contextlib.contextmanager
     def resume(
-        cls, path: Path, *, config: Mapping[str, Any]
+        cls, path: Path, *, config: Mapping[str, Any], task: str | None = None
     ) -> "Iterator[RunDirectory]":
         """Continues a run.
 
         Raises:
-          StructjaxError: no run there, another config, or another process holds it.
+          StructjaxError: no run there, another task or config, or another process
+            holds it.
         """
-        manifest = read_json(path / "manifest.json")
-        _same_config(manifest.get("config", {}), jsonable(config), path)
-        run = cls(path, manifest)
-        with _lock(path) as note:
+        _check_same(read_manifest(path), task, jsonable(config), path)
+        with lock(path) as note:
+            run = cls(path, read_manifest(path))
             run._logged = _whole_lines(path / "metrics.jsonl")
             run.manifest["resumed"] = run.manifest.get("resumed", 0) + 1
             yield from run._hold(note)
@@ -198,20 +148,30 @@ class RunDirectory:
         self.manifest["ledger"] = asdict(self.ledger)
         write_json(self.path / "manifest.json", self.manifest)
 
-    def step(self, name: str, compute: Callable[[], Any]) -> Any:
+    def step(self, name: str, compute: Callable[[], Any], form: Any = object) -> Any:
         """The JSON-ready result of a unit of work, computed once per run.
 
         Args:
           name: unique within the run, e.g. `"r1/gate"`.
           compute: does the work, books what it used in `self.ledger`, writes its files
             (they must be complete before it returns), and returns the result.
+          form: what a result looks like (`structjax.forms`), checked when it is read.
 
         Returns:
           The result as read back from JSON, so that a resumed run sees the same.
+
+        Raises:
+          StructjaxError: the file that keeps the result was changed.
         """
         marker = self.path / "checkpoints" / (name.replace("/", "_") + ".json")
         if marker.exists():
-            record = read_json(marker)
+            record = read_form(
+                marker,
+                {"result": form, "ledger": LEDGER},
+                what=f"a result of {name}",
+                kind="run",
+                hint="delete it to compute it again, or restore it",
+            )
             self.ledger.add(record["ledger"])
             return record["result"]
         before = self.ledger.copy()
@@ -247,6 +207,47 @@ def _whole_lines(path: Path) -> frozenset[str]:
     return frozenset(whole.decode().split("\n"))
 
 
+def _check_unused(path: Path) -> None:
+    """Refuses a path that holds more than what a kill during `create` leaves."""
+    try:
+        used = path.exists() and any(map(_is_content, path.iterdir()))
+    except OSError as error:
+        raise _cannot_create(path, error) from error
+    if used:
+        raise StructjaxError(
+            f"run directory {path} is not empty",
+            kind="run",
+            hint=f"continue it with --resume {path}, or name another with --run",
+        )
+
+
+def _is_content(entry: Path) -> bool:
+    if entry.name in SUBDIRECTORIES and entry.is_dir():
+        return any(entry.iterdir())
+    return entry.name != LOCK and entry.suffix != ".tmp"
+
+
+def _cannot_create(path: Path, error: OSError) -> StructjaxError:
+    return StructjaxError(
+        f"cannot create run directory {path}: {error.strerror}",
+        kind="disk",
+        hint="name a writable one with --run DIR",
+    )
+
+
+def _check_same(
+    manifest: Mapping[str, Any], task: str | None, config: Any, path: Path
+) -> None:
+    """Refuses to continue a run with another task or other options."""
+    if task not in (None, manifest["task"]):
+        raise StructjaxError(
+            f"{path} is a run of task {manifest['task']!r}, not of {task!r}",
+            kind="run",
+            hint="resume it without naming a task, or start a new run",
+        )
+    _same_config(manifest["config"], config, path)
+
+
 def _same_config(old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> None:
     different = [
         f"{key}: {old.get(key)!r} there, {new.get(key)!r} now"
@@ -259,71 +260,3 @@ def _same_config(old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> 
             kind="run",
             hint="resume with the same options, or start a new run",
         )
-
-
-def _start_time(pid: int) -> str | None:
-    """Start time of a process, so that a recycled pid is not taken for its owner."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
-    except (OSError, IndexError):
-        return None
-
-
-def _alive(owner: Mapping[str, Any]) -> bool:
-    if owner.get("host") != socket.gethostname():
-        return True  # cannot tell: the user must decide
-    try:
-        os.kill(owner["pid"], 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    started = _start_time(owner["pid"])
-    return started is None or started == owner.get("started")
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[str | None]:
-    """Holds `path/lock`; yields a note when a dead owner's lock was taken over."""
-    lock = path / "lock"
-    note = None
-    owner = {"pid": os.getpid(), "host": socket.gethostname()}
-    owner["started"] = _start_time(os.getpid())
-    if lock.exists():
-        other = _read_owner(lock)
-        if _alive(other):
-            raise StructjaxError(
-                f"{path} is in use by process {other.get('pid')} on "
-                f"{other.get('host')}",
-                kind="run",
-                hint=f"wait for it, or delete {lock} if that process is gone",
-            )
-        note = f"took over the lock of process {other.get('pid')}, which is gone"
-        lock.unlink()
-    try:
-        descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-    except FileExistsError:
-        raise StructjaxError(
-            f"{path} was just taken by another process", kind="run", hint="wait for it"
-        ) from None
-    except OSError as error:
-        raise StructjaxError(
-            f"cannot lock {path}: {error.strerror}",
-            kind="disk",
-            hint="the run directory must be writable",
-        ) from error
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(owner, file)
-    try:
-        yield note
-    finally:
-        with contextlib.suppress(OSError):
-            lock.unlink()
-
-
-def _read_owner(lock: Path) -> dict[str, Any]:
-    """The owner; an unreadable lock is one torn by a kill, so its owner is gone."""
-    try:
-        return dict(json.loads(lock.read_text()))
-    except (OSError, ValueError):
-        return {"pid": 2**30, "host": socket.gethostname()}

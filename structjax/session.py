@@ -1,6 +1,6 @@
 """A refinement run from beginning to end: directory, transcript, loop, evaluation."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
@@ -11,17 +11,20 @@ import jax
 from structjax.analysis import Analyst
 from structjax.demonstration import Demonstration
 from structjax.dialogue import Budget, Dialogue
+from structjax.errors import ProgramFailed, StructjaxError
 from structjax.evaluation import evaluate, evaluation_of
+from structjax.forms import Maybe
 from structjax.ledger import Ledger
 from structjax.llm.model import LanguageModel
 from structjax.llm.recorded import RecordedModel
 from structjax.llm.replay import ReplayModel
 from structjax.llm.transcript import Transcript
+from structjax.manifest import EVALUATION
 from structjax.provenance import device
-from structjax.refinement import Loop, RefinementConfig, Round, evaluate_rounds
+from structjax.refinement import Loop, RefinementConfig, Round
 from structjax.report import write_report
 from structjax.rollout import collect
-from structjax.rounds import candidate_table
+from structjax.rounds import Candidate, candidate_table
 from structjax.runs import RunDirectory, default_directory
 from structjax.table import save_table
 from structjax.tasks.base import Task
@@ -37,7 +40,8 @@ class Outcome(NamedTuple):
       rounds: all rounds, in order.
       evaluation: the best round on the test seeds, JAX simulator, mean actions; as
         `Evaluation.as_dict`, with `sampled` beside it.
-      test_returns: round -> test returns, for the report only.
+      test_returns: round -> test returns, for the report only; None where the program
+        failed.
       ledger: everything counted.
       notes: e.g. prompts that differ from the replayed transcript.
     """
@@ -49,7 +53,7 @@ class Outcome(NamedTuple):
     rounds: tuple[Round, ...]
     evaluation: Mapping[str, Any]
     sampled: Mapping[str, Any]
-    test_returns: list[list[float]]
+    test_returns: list[list[float | None]]
     ledger: Ledger
     notes: tuple[str, ...]
 
@@ -110,6 +114,7 @@ def refine(
     Raises:
       StructjaxError: anything a user can mend; the run stays resumable.
     """
+    _check_transcript(model, task)
     directory = default_directory(task.name) if directory is None else directory
     settings = {**asdict(config), **(options or {})}
     with _open(directory, task, settings, resume, command) as run:
@@ -131,6 +136,18 @@ def refine(
     return outcome
 
 
+def _check_transcript(model: LanguageModel, task: Task) -> None:
+    """Refuses to replay what was recorded on another task."""
+    recorded = model.header.get("task") if isinstance(model, ReplayModel) else None
+    if recorded not in (None, task.name):
+        raise StructjaxError(
+            f"the transcript {model.description['transcript']} was recorded on task "
+            f"{recorded!r}, not on {task.name!r}",
+            kind="transcript",
+            hint="name one of this task with --transcript",
+        )
+
+
 def _open(
     directory: Path,
     task: Task,
@@ -139,7 +156,7 @@ def _open(
     command: Mapping[str, Any] | None,
 ) -> AbstractContextManager[RunDirectory]:
     if resume:
-        return RunDirectory.resume(directory, config=settings)
+        return RunDirectory.resume(directory, config=settings, task=task.name)
     return RunDirectory.create(
         directory, kind="refine", task=task.name, config=settings, command=command
     )
@@ -177,9 +194,21 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
     run, task = loop.run, loop.task
     loop.progress("evaluation on the test seeds")
     best = loop.rounds[loop.best].candidate
-    mean, sampled = run.step("evaluation/best", lambda: _evaluate_best(loop))
+    run.manifest["best_round"] = best.index
+    try:
+        mean, sampled = run.step(
+            f"evaluation/best_r{best.index}",
+            lambda: _evaluate_best(loop),
+            [EVALUATION],
+        )
+    except ProgramFailed as error:
+        raise StructjaxError(
+            f"round {best.index} is the best, but fails in the test episodes: {error}",
+            kind=error.kind,
+            hint=f"its program is in {run.path / 'structures'}; start a new run",
+        ) from error
     known = {loop.best: mean["values"]}
-    test_returns = evaluate_rounds(run, loop.rounds, task, known)
+    test_returns = _evaluate_rounds(run, loop.rounds, task, known)
     notes = []
     if changed := len(model.notes):
         notes.append(
@@ -226,6 +255,44 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
         notes=tuple(notes),
     )
     return outcome
+
+
+def _evaluate_rounds(
+    run: RunDirectory,
+    rounds: Sequence[Round],
+    task: Task,
+    known: Mapping[int, Sequence[float]],
+) -> list[list[float | None]]:
+    """Test returns of every round, for the report only: no decision sees them.
+
+    None where the program failed.
+
+    Args:
+      run: where they are kept and booked.
+      rounds: all rounds, in order.
+      task: the task.
+      known: round -> its returns, where they are measured already.
+    """
+
+    def values(candidate: Candidate) -> list[float | None]:
+        arm = candidate.policy, candidate.variables
+        seeds = task.seeds["test"]
+        try:
+            return list(evaluate(*arm, task, seeds, ledger=run.ledger).values)
+        except ProgramFailed:
+            return [None] * len(seeds)
+
+    def measured(index: int, candidate: Candidate) -> list[float | None]:
+        if index in known:
+            return list(known[index])
+        # By round: a resumed run may have more of them, and another best one.
+        name = f"evaluation/r{index}"
+        result: list[float | None] = run.step(
+            name, lambda: values(candidate), [Maybe(float)]
+        )
+        return result
+
+    return [measured(i, r.candidate) for i, r in enumerate(rounds)]
 
 
 def _evaluate_best(loop: Loop) -> list[dict[str, Any]]:

@@ -12,6 +12,9 @@ ROOT = Path(__file__).parent.parent / "structjax"
 LAYERS = (
     (
         "errors",
+        "files",
+        "forms",
+        "ranges",
         "schema",
         "ledger",
         "provenance",
@@ -21,7 +24,7 @@ LAYERS = (
     ),
     ("language", "tasks.base"),
     ("memory", "lowering", "policy", "tasks", "demonstration", "original"),
-    ("rollout", "table", "runs"),
+    ("rollout", "table", "manifest", "run_lock", "runs"),
     ("evaluation", "gate", "likelihood", "starts", "fit_report", "imitation"),
     ("diagnostics", "llm", "transcripts", "linting"),
     ("prompting", "policy_file", "dialogue"),

@@ -522,5 +522,5 @@ def test_foreign_demonstrations_are_refused(observations, actions, message):
     "options", [{"restarts": 0}, {"validation_share": 1.0}, {"anchor": math.inf}]
 )
 def test_impossible_options_are_refused(options):
-    with pytest.raises(StructjaxError, match=f"fit option {next(iter(options))} is"):
+    with pytest.raises(StructjaxError, match=f"option {next(iter(options))} is"):
         ImitationConfig(**options)

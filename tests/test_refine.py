@@ -282,8 +282,8 @@ PHASES = [
             "request:round0/revise",
             "step:r1/fit",
             "step:r1/gate",
-            "step:evaluation/rounds",
-            "step:evaluation/best",
+            "step:evaluation/r0",
+            "step:evaluation/best_r1",
         )
     ),
 ]
@@ -372,3 +372,14 @@ def test_an_anchored_fit_chooses_its_strength_on_selection_episodes(tmp_path):
     assert rows[0]["selection_return"] < rows[-1]["selection_return"]
     # Six strengths on ten selection episodes, twice: rounds 0 and 1.
     assert outcome.ledger.resets["selection"] == 2 * 6 * 10
+
+
+def test_a_resumed_run_with_more_rounds_evaluates_its_own_best(tmp_path):
+    first = {name: REPLIES[name] for name in ("generate", "round0/tests")}
+    before = run(tmp_path, ScriptedModel(first))
+    assert before.status == "stopped:transcript"
+    assert before.evaluation["mean"] == pytest.approx(GATE_HALF, rel=1e-5)
+    again = run(tmp_path, ScriptedModel(REPLIES), resume=True, rounds=3)
+    assert (before.best, again.best) == (0, 3)
+    assert len(again.test_returns) == 4
+    assert again.evaluation["mean"] == pytest.approx(-0.1, rel=1e-5)

@@ -3,11 +3,21 @@
 import json
 import os
 import stat
+import subprocess
+import sys
+import threading
 
 import pytest
 
 from structjax.errors import StructjaxError
-from structjax.runs import RunDirectory, jsonable, read_json, write_atomic
+from structjax.run_lock import lock
+from structjax.runs import (
+    SUBDIRECTORIES,
+    RunDirectory,
+    jsonable,
+    read_json,
+    write_atomic,
+)
 
 
 def _create(path, **config):
@@ -76,6 +86,167 @@ def test_a_dead_owners_lock_is_taken_over_with_a_note(tmp_path):
     with RunDirectory.resume(tmp_path / "run", config={}) as run:
         assert "took over the lock" in run.manifest["notes"][0]
     assert not (tmp_path / "run" / "lock").exists()
+
+
+def _hold_and_die(path):
+    """Takes the lock in another process and ends it without releasing it."""
+    code = (
+        "import os, sys, pathlib\n"
+        "from structjax.run_lock import lock\n"
+        "held = lock(pathlib.Path(sys.argv[1]))\n"
+        "held.__enter__()\n"
+        "os._exit(1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+
+
+@pytest.mark.parametrize("torn", [None, "", '{"pid": 1', "null", "3", "\x00"])
+def test_a_lock_that_a_kill_left_is_taken_over(tmp_path, torn):
+    with _create(tmp_path / "run"):
+        pass
+    _hold_and_die(tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "lock").read_text())["pid"]
+    if torn is not None:
+        (tmp_path / "run" / "lock").write_text(torn)
+    with RunDirectory.resume(tmp_path / "run", config={}) as run:
+        owner = json.loads((tmp_path / "run" / "lock").read_text())
+        assert owner == {"pid": os.getpid(), "host": os.uname().nodename}
+        assert run.manifest["status"] == "running"
+
+
+def test_a_torn_lock_of_a_living_process_still_locks(tmp_path):
+    with _create(tmp_path / "run"):
+        (tmp_path / "run" / "lock").write_text("")
+        with (
+            pytest.raises(StructjaxError, match="is in use by process"),
+            RunDirectory.resume(tmp_path / "run", config={}),
+        ):
+            pass
+
+
+def test_a_lock_of_another_host_is_left_to_the_user(tmp_path):
+    with _create(tmp_path / "run"):
+        pass
+    (tmp_path / "run" / "lock").write_text('{"pid": 1, "host": "elsewhere"}')
+    with (
+        pytest.raises(StructjaxError, match="in use by process 1 on elsewhere"),
+        RunDirectory.resume(tmp_path / "run", config={}),
+    ):
+        pass
+    assert (tmp_path / "run" / "lock").exists()
+
+
+def test_a_directory_in_place_of_the_lock_is_one_clear_line(tmp_path):
+    with _create(tmp_path / "run"):
+        pass
+    (tmp_path / "run" / "lock").mkdir()
+    with (
+        pytest.raises(StructjaxError, match="cannot lock"),
+        RunDirectory.resume(tmp_path / "run", config={}),
+    ):
+        pass
+
+
+def test_of_many_takers_of_a_dead_lock_one_wins(tmp_path):
+    (tmp_path / "lock").write_text("")
+    wins, losses, start = [], [], threading.Barrier(16)
+    done = threading.Barrier(16)
+
+    def take():
+        start.wait()
+        try:
+            with lock(tmp_path):
+                wins.append(1)
+                done.wait()
+        except StructjaxError as error:
+            losses.append(str(error))
+            done.wait()
+
+    threads = [threading.Thread(target=take) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(wins) == 1
+    assert len(losses) == 15
+    assert all("is in use by process" in line for line in losses)
+
+
+@pytest.mark.parametrize("left", [(), ("lock",), ("structures", "tables", ".1-ab.tmp")])
+def test_what_a_kill_before_the_manifest_leaves_can_be_started_again(tmp_path, left):
+    for name in left:
+        if name in SUBDIRECTORIES:
+            (tmp_path / name).mkdir()
+        else:
+            (tmp_path / name).write_text("")
+    with _create(tmp_path) as run:
+        assert {p.name for p in run.path.iterdir()} >= {
+            *SUBDIRECTORIES,
+            "manifest.json",
+        }
+
+
+def test_a_finished_run_is_not_started_again(tmp_path):
+    with _create(tmp_path / "run"):
+        pass
+    with pytest.raises(StructjaxError, match="not empty"), _create(tmp_path / "run"):
+        pass
+
+
+def test_a_run_of_another_task_is_not_continued(tmp_path):
+    with _create(tmp_path / "run"):
+        pass
+    before = (tmp_path / "run" / "manifest.json").read_bytes()
+    with (
+        pytest.raises(StructjaxError, match="a run of task 'toy', not of 'car'"),
+        RunDirectory.resume(tmp_path / "run", config={}, task="car"),
+    ):
+        pass
+    assert (tmp_path / "run" / "manifest.json").read_bytes() == before
+
+
+MANIFESTS = ["null", "[]", "{}", '{"task": 3}', "{", "\xff"]
+
+
+@pytest.mark.parametrize("text", MANIFESTS)
+def test_a_manifest_that_was_changed_is_one_clear_line(tmp_path, text):
+    with _create(tmp_path / "run"):
+        pass
+    path = tmp_path / "run" / "manifest.json"
+    path.write_bytes(text.encode("latin-1"))
+    with (
+        pytest.raises(StructjaxError, match=r"manifest\.json") as refused,
+        RunDirectory.resume(tmp_path / "run", config={}),
+    ):
+        pass
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["task", "status", "config", "notes", "ledger"])
+def test_a_manifest_without_a_key_names_it(tmp_path, key):
+    with _create(tmp_path / "run"):
+        pass
+    path = tmp_path / "run" / "manifest.json"
+    manifest = read_json(path)
+    del manifest[key]
+    path.write_text(json.dumps(manifest))
+    with (
+        pytest.raises(StructjaxError, match=f"{key} is missing"),
+        RunDirectory.resume(tmp_path / "run", config={}),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    "text", ["null", "[]", '{"result": 1}', '{"result": null, "ledger": {}}', "{"]
+)
+def test_a_checkpoint_that_was_changed_names_its_file(tmp_path, text):
+    with _create(tmp_path / "run") as run:
+        run.step("r0/gate", lambda: [1.0], [float])
+        (tmp_path / "run" / "checkpoints" / "r0_gate.json").write_text(text)
+        with pytest.raises(StructjaxError, match=r"r0_gate\.json") as refused:
+            run.step("r0/gate", lambda: [1.0], [float])
+    assert "\n" not in str(refused.value)
 
 
 def test_another_config_is_refused_with_the_difference(tmp_path):

@@ -202,11 +202,10 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatc
     save_table(table(), path)
     before = path.read_bytes()
 
-    def full(table: object, where: object, **_: object) -> None:
-        open(where, "wb").close()
+    def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("structjax.table.storage.pq.write_table", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(StructjaxError, match="No space left on device"):
         save_table(table(), path)
     assert path.read_bytes() == before

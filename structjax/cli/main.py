@@ -1,5 +1,7 @@
 """Entry point: parses the command line, runs a command, words its errors."""
 
+import contextlib
+import os
 import sys
 from typing import Annotated, Any
 
@@ -42,6 +44,29 @@ def _command_type() -> Any:
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs one command; exits with 0, 1 (a program is not ok), 2, 75 or 130."""
+    given = sys.argv[1:] if arguments is None else arguments
+    _print_any_character()
+    try:
+        code = _parse(given).run_command()
+        sys.stdout.flush()
+    except StructjaxError as error:
+        code = _refuse(error, given)
+    except KeyboardInterrupt:
+        print("structjax: interrupted", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:
+        _drop_stdout()
+        code = 0
+    except OSError as error:
+        where = f" {error.filename!r}" if error.filename else ""
+        text = f"the system refuses{where}: {error.strerror or error}"
+        hint = "free some space, or name files that can be read and written"
+        code = _refuse(StructjaxError(text, kind="system", hint=hint), given)
+    sys.exit(code)
+
+
+def _parse(arguments: list[str]) -> Any:
+    """The command with its options."""
     command: Any = tyro.cli(
         _command_type(),
         prog="structjax",
@@ -50,15 +75,31 @@ def main(arguments: list[str] | None = None) -> None:
         args=arguments,
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
-    as_json = bool(getattr(command, "json", False))
+    if isinstance(command, Fit) and command.preset is not None:
+        return command.on_preset(arguments)
+    return command
+
+
+def _refuse(error: StructjaxError, arguments: list[str]) -> int:
+    """Prints an error and returns the status."""
+    as_json = "--json" in arguments
     try:
-        code = command.run_command()
-    except StructjaxError as error:
         print_error(error, as_json=as_json)
-        code = error.exit_code
-    except KeyboardInterrupt:
-        print("structjax: interrupted", file=sys.stderr)
-        code = 130
-    except BrokenPipeError:
-        code = 0
-    sys.exit(code)
+        sys.stdout.flush()
+    except OSError:  # stdout is full or gone
+        _drop_stdout()
+        print_error(error, as_json=False)
+    return error.exit_code
+
+
+def _print_any_character() -> None:
+    """What the terminal's encoding lacks is escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_stdout() -> None:
+    """Leaves nothing for the interpreter to print, and to fail at, when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,9 +2,10 @@
 
 from dataclasses import MISSING, Field, asdict, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from structjax.runs import read_json
+from structjax.errors import StructjaxError
+from structjax.manifest import read_manifest
 
 Command = TypeVar("Command")
 
@@ -27,8 +28,39 @@ def restored(command: Command, directory: Path) -> Command:
     Raises:
       StructjaxError: no run there.
     """
-    manifest = read_json(directory / "manifest.json")
-    return _restored(command, manifest.get("command") or {})
+    options = read_manifest(directory).get("command") or {}
+    if problem := _problem(command, options):
+        raise StructjaxError(
+            f"{directory / 'manifest.json'} holds options of another kind: {problem}",
+            kind="run",
+            hint="restore it, or start a new run",
+        )
+    return _restored(command, options)
+
+
+def _problem(command: Any, options: Any) -> str:
+    """Which stored option no command can have had; empty if none."""
+    if not isinstance(options, dict):
+        return f"{options!r:.40} for {type(command).__name__}"
+    hints = get_type_hints(type(command))
+    for name in hints.keys() & options.keys() - set(OF_THE_CALL):
+        value, kept = getattr(command, name), options[name]
+        if is_dataclass(value):
+            if problem := _problem(value, kept):
+                return problem
+        elif not _fits(kept, hints[name]):
+            return f"{name} is {kept!r:.40}"
+    return ""
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a JSON value stands for a value of a type."""
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if isinstance(hint, type):
+        accepted = {Path: str, float: int | float}.get(hint, hint)
+        return isinstance(value, accepted) and isinstance(value, bool) <= (hint is bool)
+    return any(_fits(value, option) for option in get_args(hint))
 
 
 def _restored(given: Any, options: dict[str, Any]) -> Any:

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from structjax.errors import StructjaxError
-from structjax.runs import jsonable
+from structjax.files import jsonable
+from structjax.ranges import seed_number
+from structjax.tasks.base import Task
+
+MAX_EPISODES = 65_536
 
 
 def print_json(value: Any) -> None:
@@ -50,13 +54,13 @@ def seed_range(text: str) -> range:
     """The half-open range `A:B`.
 
     Raises:
-      StructjaxError: not two integers, or nothing between them.
+      StructjaxError: not two integers, nothing between them, or out of range.
     """
     try:
         first, last = (int(part) for part in text.split(":"))
     except ValueError:
         raise StructjaxError(
-            f"seeds {text!r} are not a range",
+            f"seeds {text[:60]!r} are not a range",
             kind="seeds",
             hint="write A:B for A, A + 1 ... B - 1, e.g. 1000:1010",
         ) from None
@@ -64,4 +68,21 @@ def seed_range(text: str) -> range:
         raise StructjaxError(
             f"seeds {text!r} are an empty range", kind="seeds", hint="A:B needs A < B"
         )
+    seed_number(first, "seeds")
+    seed_number(last - 1, "seeds")
+    if last - first > MAX_EPISODES:
+        raise StructjaxError(
+            f"seeds {text!r} are {last - first:,} episodes",
+            kind="seeds",
+            hint=f"at most {MAX_EPISODES:,} are played side by side",
+        )
     return range(first, last)
+
+
+def task_seeds(text: str, task: Task) -> range:
+    """One of the task's seed sets by its name, or a range `A:B`.
+
+    Raises:
+      StructjaxError: neither.
+    """
+    return task.seeds.get(text) or seed_range(text)

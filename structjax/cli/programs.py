@@ -1,15 +1,16 @@
 """`structjax check`, `fit` and `evaluate`."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from structjax.cli.output import print_json, progress, seed_range, text_table
+from structjax.cli.output import print_json, progress, task_seeds, text_table
 from structjax.compilation import enable_compile_cache
 from structjax.errors import StructjaxError
 from structjax.likelihood import ImitationConfig
+from structjax.ranges import MAX_SEED, whole_number
 from structjax.schema import Schema
 
 if TYPE_CHECKING:
@@ -166,7 +167,8 @@ class Fit:
     """Maximum likelihood, or held back towards the written values as far as the
     selection episodes ask for it."""
     preset: Literal["default", "paper"] | None = None
-    """Named options; `paper` is the recipe of arXiv 2610.01652."""
+    """Named options, under those that are given; `paper` is the recipe of
+    arXiv 2610.01652."""
     output: Path = Path("policy.json")
     """Where the fitted policy goes."""
     seed: int = 0
@@ -175,12 +177,30 @@ class Fit:
     """Print one JSON object as the last line of stdout."""
     config: ImitationConfig = field(default_factory=ImitationConfig)
 
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        whole_number(self, "seed", low=0, high=MAX_SEED)
+
+    def on_preset(self, arguments: list[str]) -> "Fit":
+        """The command with the options that are given on top of its preset's."""
+        from structjax.likelihood import PRESETS
+
+        if self.preset is None:
+            return self
+        # Parsed again: equal to a default does not mean that it was not given.
+        config, _ = tyro.cli(
+            ImitationConfig,
+            default=PRESETS[self.preset],
+            args=arguments,
+            return_unknown_args=True,
+        )
+        return replace(self, config=config)
+
     def run_command(self) -> int:
         """Fits and saves."""
         from structjax.demonstration import load_demonstration
         from structjax.language.parse import parse
         from structjax.ledger import Ledger
-        from structjax.likelihood import PRESETS
         from structjax.policy_file import read_program, save_policy
         from structjax.rounds import fit_program
         from structjax.tasks.loading import load_task
@@ -189,11 +209,10 @@ class Fit:
         task = load_task(self.task)
         program = parse(read_program(self.program), task.schema)
         demonstration = load_demonstration(self.demonstration, task.schema)
-        config = PRESETS[self.preset] if self.preset else self.config
         ledger = Ledger()
         progress(f"fitting {len(program.structure.parameters)} weights")
         values, report = fit_program(
-            program, task, self.fit, demonstration, config, self.seed, ledger
+            program, task, self.fit, demonstration, self.config, self.seed, ledger
         )
         save_policy(self.output, program, values, task)
         if self.json:
@@ -225,8 +244,9 @@ class Evaluate:
 
     policy: tyro.conf.Positional[Path]
     """A run directory, a saved policy (.json), or a program (.py) as written."""
-    task: str = "car_racing"
-    """Name of the task, or path/to/file.py:function."""
+    task: str | None = None
+    """Name of the task, or path/to/file.py:function (default: the run's or saved
+    policy's own, else car_racing)."""
     simulator: str = "jax"
     """jax, or an original simulator of the task, e.g. gymnasium."""
     mode: Literal["mean", "sampled"] = "mean"
@@ -238,18 +258,21 @@ class Evaluate:
     json: bool = False
     """Print one JSON object as the last line of stdout."""
 
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        whole_number(self, "key", low=0, high=MAX_SEED)
+
     def run_command(self) -> int:
         """Evaluates and prints."""
         import jax
 
         from structjax.evaluation import evaluate
-        from structjax.policy_file import load_policy
-        from structjax.tasks.loading import load_task
+        from structjax.policy_file import load_policy, policy_task
 
         enable_compile_cache()
-        task = load_task(self.task)
+        task = policy_task(self.task, self.policy)
         found = load_policy(self.policy, task)
-        seeds = task.seeds.get(self.seeds) or seed_range(self.seeds)
+        seeds = task_seeds(self.seeds, task)
         result = evaluate(
             found.policy,
             found.variables,

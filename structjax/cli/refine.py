@@ -15,9 +15,10 @@ from structjax.gate import difference_text
 from structjax.llm.manual import ManualModel
 from structjax.llm.model import LanguageModel
 from structjax.llm.replay import ReplayModel
-from structjax.llm.scripted import ScriptedModel
+from structjax.llm.scripted import ScriptedModel, read_script
+from structjax.manifest import read_manifest, task_spec
 from structjax.refinement import RefinementConfig
-from structjax.runs import default_directory, read_json
+from structjax.runs import default_directory
 from structjax.session import Outcome
 from structjax.transcripts import find_transcript
 
@@ -81,13 +82,14 @@ class Refine:
                 hint="--run names a new run, --resume continues one",
             )
         if self.resume is not None:
+            _check_task(self.task, self.resume)
             return restored(self, self.resume)._run()
         return self._run()
 
     def _run(self) -> int:
         from structjax.demonstration import load_demonstration
         from structjax.session import refine
-        from structjax.tasks.loading import load_task
+        from structjax.tasks.loading import absolute, load_task
 
         enable_compile_cache()
         task_name = self._check()
@@ -107,7 +109,7 @@ class Refine:
                     directory=directory,
                     resume=self.resume is not None,
                     options={"demonstration": self.demonstration, "model": self.model},
-                    command=stored(self),
+                    command={**stored(self), "task": absolute(task_name)},
                     sandbox=self.sandbox,
                     progress=progress,
                 )
@@ -155,7 +157,7 @@ class Refine:
                     kind="options",
                     hint="a JSON file of slot -> reply text",
                 )
-            return ScriptedModel(read_json(self.script))
+            return ScriptedModel(read_script(self.script))
         from structjax.llm.openai import OpenAIModel
 
         return OpenAIModel(
@@ -163,6 +165,20 @@ class Refine:
             api=self.api,
             base_url=self.base_url,
             reasoning_effort=self.reasoning_effort,
+        )
+
+
+def _check_task(given: str | None, run: Path) -> None:
+    """Refuses to resume a run with another task than its own."""
+    from structjax.tasks.loading import absolute
+
+    manifest = read_manifest(run)
+    own = manifest["task"], absolute(task_spec(manifest))
+    if given is not None and absolute(given) not in own:
+        raise StructjaxError(
+            f"{run} is a run of task {own[0]!r}, not of {given!r}",
+            kind="options",
+            hint="resume it without naming a task, or start a new run",
         )
 
 

@@ -1,13 +1,15 @@
 """`structjax rollout` and `diagnose`."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import tyro
 
-from structjax.cli.output import print_json, progress, seed_range
+from structjax.cli.output import print_json, progress, task_seeds
 from structjax.compilation import enable_compile_cache
+from structjax.ranges import MAX_SEED, whole_number
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,9 @@ class Rollout:
 
     policy: tyro.conf.Positional[Path]
     """A run directory, a saved policy (.json), or a program (.py) as written."""
-    task: str = "car_racing"
-    """Name of the task, or path/to/file.py:function."""
+    task: str | None = None
+    """Name of the task, or path/to/file.py:function (default: the run's or saved
+    policy's own, else car_racing)."""
     mode: Literal["mean", "sampled"] = "mean"
     """Act with the mean of the action distribution, or with samples."""
     seeds: str = "debug"
@@ -34,32 +37,38 @@ class Rollout:
     json: bool = False
     """Print one JSON object as the last line of stdout."""
 
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        whole_number(self, "key", low=0, high=MAX_SEED)
+
     def run_command(self) -> int:
         """Rolls out, saves, checks."""
         import jax
 
         from structjax.diagnostics.invariants import run_invariants, summary
         from structjax.ledger import Ledger
-        from structjax.policy_file import load_policy
-        from structjax.rollout import collect, play
+        from structjax.policy_file import load_policy, policy_task
+        from structjax.rollout import broken_steps, check_finite, collect, play
         from structjax.rounds import Candidate, candidate_table
         from structjax.table import save_table
-        from structjax.tasks.loading import load_task
 
         enable_compile_cache()
-        task = load_task(self.task)
+        task = policy_task(self.task, self.policy)
         found = load_policy(self.policy, task)
-        seeds = task.seeds.get(self.seeds) or seed_range(self.seeds)
+        seeds = task_seeds(self.seeds, task)
         progress(f"{len(seeds)} episodes of at most {task.horizon} steps")
         key = jax.random.key(self.key)
         arm = found.policy, found.variables
         ledger = Ledger()
-        trajectory = collect(*arm, task, seeds, key=key, mode=self.mode, ledger=ledger)
+        trajectory = collect(
+            *arm, task, seeds, key=key, mode=self.mode, ledger=ledger, check=False
+        )
+        broken = broken_steps(trajectory)
         candidate = Candidate(0, found.program, found.values, {}, task)
         table = candidate_table(trajectory, candidate, mode=self.mode)
         save_table(table, self.output)
         sampled = None  # the gap between the modes, for a table of mean actions
-        if self.mode == "mean":
+        if self.mode == "mean" and not broken:
             sampled = play(
                 *arm,
                 task,
@@ -77,6 +86,9 @@ class Rollout:
             structure=found.program.structure,
             returns_sampled=sampled,
         )
+        if broken:
+            print(summary(results), file=sys.stderr if self.json else sys.stdout)
+            check_finite(broken, len(table.frame))
         returns = trajectory.reward.sum(0)
         if self.json:
             print_json(

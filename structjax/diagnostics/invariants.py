@@ -14,6 +14,7 @@ from structjax.diagnostics.answers import Answers, differentiate, evaluate, spre
 from structjax.diagnostics.behaviour import episodes, jerk, off_nominal, sampling_gap
 from structjax.diagnostics.coverage import ranges, saturation
 from structjax.diagnostics.dependence import copycat, liveness
+from structjax.diagnostics.finite import finite
 from structjax.diagnostics.parity import mirrors, parity, with_terms
 from structjax.diagnostics.residuals import residuals
 from structjax.diagnostics.result import InvariantResult, Verdict
@@ -51,6 +52,28 @@ def run_invariants(
       StructjaxError: the table is empty or of another task.
     """
     rows = rows_of(table, schema)
+    with np.errstate(all="ignore"):  # what is not finite is reported
+        unusable = finite(rows)
+        found: list[InvariantResult | None]
+        if unusable is not None and unusable.verdict == "fail":
+            found = [ranges(rows, schema), episodes(table)]
+        else:
+            found = _found(
+                rows, table, schema, policy, variables, structure, returns_sampled
+            )
+    return tuple(result for result in (unusable, *found) if result is not None)
+
+
+def _found(
+    rows: Rows,
+    table: RolloutTable,
+    schema: Schema,
+    policy: Any,
+    variables: Any,
+    structure: Structure | None,
+    returns_sampled: np.ndarray | None,
+) -> list[InvariantResult | None]:
+    """The invariants of a table whose actions are finite."""
     found: list[InvariantResult | None] = []
     if policy is not None:
         found += _asked(rows, schema, policy, variables, structure)
@@ -69,7 +92,7 @@ def run_invariants(
     if returns_sampled is not None:
         returns = table.frame.groupby("episode")["reward"].sum().to_numpy()
         found.append(sampling_gap(returns, returns_sampled))
-    return tuple(result for result in found if result is not None)
+    return found
 
 
 def _asked(

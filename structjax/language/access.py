@@ -3,7 +3,6 @@
 import ast
 
 from structjax.language.expressions import field_list, lower_constant
-from structjax.language.names import did_you_mean
 from structjax.language.operators import CALLS, PREFIXES
 from structjax.language.scope import (
     Handler,
@@ -57,7 +56,7 @@ def _field(name: str, node: ast.AST, scope: Scope, state: Lowering) -> Value | N
         text = f"`obs.{parent}` has no `.{name.rpartition('.')[2]}`"
         state.error("ATTR", node, text, _shape_hint(field_value(state.schema, parent)))
     else:
-        guess = did_you_mean(name, names).replace("`", "`obs.", 1)
+        guess = state.guess(name, names).replace("`", "`obs.", 1)
         hint = f"the fields are {field_list(state)}"
         text = f"`obs.{name}` is not an observation field"
         state.error("FIELD", node, text, f"{guess} {hint}" if guess else hint)

@@ -10,7 +10,6 @@ from structjax.language.names import (
     FUNCTION_NAMES,
     PLACES,
     REFUSED_CALLS,
-    did_you_mean,
 )
 from structjax.language.operators import (
     CALL_NAMES,
@@ -30,7 +29,7 @@ _NESTED = ("minimum", "maximum", "and_", "or_")
 
 def lower_call(node: ast.Call, scope: Scope, state: Lowering) -> Value | None:
     """The value of a call, helpers inlined."""
-    if any(part in state.refused for part in ast.walk(node.func)):
+    if state.holds_refused(node.func):
         return None
     path = dotted(node.func)
     name = path[-1] if path else ""
@@ -153,7 +152,7 @@ def _unknown(node: ast.Call, name: str, scope: Scope, state: Lowering) -> None:
         text = f"`{name}(...)` is not accepted here"
         state.error("CALL", node, text, PLACES[name])
         return
-    hint = REFUSED_CALLS.get(name) or did_you_mean(
+    hint = REFUSED_CALLS.get(name) or state.guess(
         name, (FUNCTION_NAMES - set(PLACES)) | set(state.helpers)
     )
     if name in scope.names or name in state.parameters or name in state.constants:

@@ -3,13 +3,19 @@
 import ast
 import math
 
+import numpy as np
+
 from structjax.language.expressions import lower_constant
-from structjax.language.names import RESERVED
+from structjax.language.names import NO_WEIGHTS, RESERVED
 from structjax.language.scope import Lowering, Scope
 from structjax.language.structure import Parameter
 from structjax.language.syntax import excerpt, is_docstring
 
 INSIDE = 1e-3
+COARSE = 1e-3
+"""Relative error of a start that is worth a warning."""
+LEAST = 1e-37
+"""Shares of a range below it are 0 in single precision."""
 _SPELLING = 'name = weight(0.5, sign="+", low=0.0, high=1.0)'
 _OPTIONS = ("init", "sign", "low", "high")
 
@@ -112,7 +118,7 @@ def _assignment(
         and isinstance(call.func, ast.Name)
         and call.func.id == "weight"
     )
-    if not _free(target.id, node, state, RESERVED):
+    if not _free(target.id, node, state, RESERVED | (NO_WEIGHTS if weight else set())):
         return
     state.lines[target.id] = node.lineno
     if weight and isinstance(call, ast.Call):
@@ -229,4 +235,41 @@ def bounded_parameter(
             f"weight `{name}` starts on its bound {initial:g}",
             f"it was moved inside, to {moved:g}",
         )
+    _check_start(name, moved, low, high, node, state)
     return Parameter(name, moved, low, high)
+
+
+def _check_start(
+    name: str,
+    start: float,
+    low: float | None,
+    high: float | None,
+    node: ast.AST,
+    state: Lowering,
+) -> None:
+    """Warns when single precision cannot hold a start between its bounds."""
+    played = _in_single_precision(start, low, high)
+    if abs(played - start) > COARSE * (abs(start) or 1.0):
+        state.problems.warn(
+            "COARSE_START",
+            getattr(node, "lineno", 1),
+            f"weight `{name}` starts at {start:g}, of which single precision makes "
+            f"{played:g}",
+            f"a start {_interval(low, high)} is coarse there: narrow the bounds",
+        )
+
+
+def _in_single_precision(start: float, low: float | None, high: float | None) -> float:
+    """The start as a policy plays it: its distance from the bound nearer to 0."""
+    single = np.float32
+    if low is None and high is None:
+        return float(single(start))
+    bounds = [bound for bound in (low, high) if bound is not None]
+    near = min(bounds, key=abs)
+    distance = abs(start - near)
+    if len(bounds) == 1:
+        return float(single(near) + single(math.copysign(distance, start - near)))
+    span = bounds[1] - bounds[0]
+    share = float(single(distance / span))
+    away = math.copysign(span * share if share >= LEAST else 0.0, start - near)
+    return float(single(near) + single(away))

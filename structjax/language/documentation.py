@@ -46,6 +46,7 @@ class Comments:
     def __init__(self, source: str) -> None:
         self._text: dict[int, str] = {}
         self._whole: set[int] = set()
+        self._found: dict[int, str] = {}
         lines = source.split("\n")
         for line, column, text in _comment_tokens(source):
             self._text[line] = text.lstrip("#").strip()
@@ -58,17 +59,22 @@ class Comments:
         Whole-line comments directly above, then the trailing comments. Lines that
         begin with dashes are section headings.
         """
-        above: list[str] = []
-        line = first - 1
-        while line in self._whole and not self._text[line].startswith("--"):
-            above.insert(0, self._text[line])
-            line -= 1
         trailing = [
             self._text[at]
             for at in dict.fromkeys((first, last))
             if at in self._text and at not in self._whole
         ]
-        return " ".join(text for text in above + trailing if text)
+        return " ".join(text for text in (self._above(first), *trailing) if text)
+
+    def _above(self, first: int) -> str:
+        """The whole-line comments directly above a line; kept, for it may hold much."""
+        if first not in self._found:
+            line = first
+            while line - 1 in self._whole and not self._text[line - 1].startswith("--"):
+                line -= 1
+            above = (self._text[at] for at in range(line, first))
+            self._found[first] = " ".join(text for text in above if text)
+        return self._found[first]
 
 
 def _comment_tokens(source: str) -> list[tuple[int, int, str]]:

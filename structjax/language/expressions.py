@@ -4,8 +4,9 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterable
+from itertools import chain as chain_names
 
-from structjax.language.names import FUNCTION_NAMES, did_you_mean
+from structjax.language.names import FUNCTION_NAMES
 from structjax.language.operators import OPERATORS, Operator, ShapeError
 from structjax.language.scope import (
     Handler,
@@ -205,8 +206,8 @@ def _unknown_name(node: ast.Name, scope: Scope, state: Lowering) -> None:
         text = f"`{name}` is used before its assignment in line {scope.later[name]}"
         state.error("NAME", node, text, "assign a name before its first use")
         return
-    known = [*scope.names, *scope.loops, *state.parameters, *state.constants]
-    hint = did_you_mean(name, known) or "names are weights and earlier assignments"
+    known = chain_names(scope.names, scope.loops, state.parameters, state.constants)
+    hint = state.guess(name, known) or "names are weights and earlier assignments"
     state.error("NAME", node, f"`{name}` is not defined", hint)
 
 

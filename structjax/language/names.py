@@ -1,7 +1,10 @@
 """Names that mean something before a program declares anything."""
 
 import difflib
+import heapq
 from collections.abc import Iterable
+from functools import partial
+from itertools import takewhile
 
 from structjax.language.operators import CALLS
 
@@ -61,8 +64,25 @@ FREE = {"exact", "truncated_normal", "tanh_normal", "beta"}
 #: Names that a program cannot assign.
 RESERVED = (FUNCTION_NAMES - FREE) | {"obs", "pi"}
 
+#: Names that a weight cannot have: Flax calls the tree of all weights so.
+NO_WEIGHTS = frozenset({"params"})
+
+#: A suggestion is the closest of so many names.
+MAX_CANDIDATES = 100
+
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A suggestion, or the empty string."""
-    close = difflib.get_close_matches(name, sorted(known), 1)
+    candidates = sorted(known)
+    if len(candidates) > MAX_CANDIDATES:
+        # Comparing takes long; what begins or ends alike is the likeliest.
+        alike = partial(_alike, name)
+        candidates = sorted(heapq.nlargest(MAX_CANDIDATES, candidates, key=alike))
+    close = difflib.get_close_matches(name, candidates, 1)
     return f"did you mean `{close[0]}`?" if close else ""
+
+
+def _alike(name: str, other: str) -> int:
+    """Length of the common beginning and end."""
+    pairs = (zip(name, other, strict=False), zip(name[::-1], other[::-1], strict=False))
+    return sum(sum(1 for _ in takewhile(lambda ab: ab[0] == ab[1], p)) for p in pairs)

@@ -42,6 +42,7 @@ CODES = {
     "RECURSION": "a function that calls itself",
     "TOPLEVEL": "a statement that may not stand at module level",
     "START_ON_BOUND": "warning: a start on a bound, moved inside",
+    "COARSE_START": "warning: a start that single precision makes another number",
     "UNUSED_LATENT": "warning: a latent that no action depends on",
     "UNUSED_WEIGHT": "warning: a weight that no action depends on",
     "UNUSED_HELPER": "warning: a helper that is never called",

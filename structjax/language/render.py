@@ -106,9 +106,9 @@ def _inside(value: float, parameter: Parameter) -> float:
     """A fitted value; on a bound, as saturation can leave it, just inside."""
     low, high = parameter.low, parameter.high
     margin = INSIDE if low is None or high is None else INSIDE * (high - low)
-    if low is not None:
-        value = max(value, low + margin)
-    return float(value if high is None else min(value, high - margin))
+    if low is not None and value <= low:
+        value = low + margin
+    return float(high - margin if high is not None and value >= high else value)
 
 
 def _weight(parameter: Parameter, values: Mapping[str, float]) -> str:

@@ -1,10 +1,11 @@
 """What is known while a program is lowered: values, names and definitions."""
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from structjax.language.problem import Problems
+from structjax.language.names import did_you_mean
+from structjax.language.problem import MAX_PROBLEMS, Problems
 from structjax.language.structure import (
     Call,
     Expression,
@@ -71,6 +72,7 @@ class Scope:
       in_loop: whether assigned names may be updated.
       in_branch: whether this is a branch of an `if`, which may update outer names.
       fresh: names assigned in this branch.
+      forgotten: names that faulty statements would have assigned.
       later: name -> line of its first assignment anywhere in the function.
     """
 
@@ -81,6 +83,7 @@ class Scope:
     in_loop: bool = False
     in_branch: bool = False
     fresh: dict[str, None] = field(default_factory=dict)
+    forgotten: dict[str, None] = field(default_factory=dict)
     later: dict[str, int] = field(default_factory=dict)
 
     def branch(self) -> "Scope":
@@ -91,6 +94,7 @@ class Scope:
             lines=dict(self.lines),
             in_branch=True,
             fresh={},
+            forgotten={},
         )
 
 
@@ -121,6 +125,7 @@ class Lowering:
       previous: calls of `previous`, and what each reads.
       called: helpers called so far; `calling`: those being inlined now.
       unrolled, work, depth: what the budgets count.
+      assignments, faulty: what is known of syntax nodes, which loops come back to.
     """
 
     schema: Schema
@@ -139,16 +144,34 @@ class Lowering:
     unrolled: int = 0
     work: int = 0
     depth: int = 0
+    assignments: dict[ast.AST, dict[str, int]] = field(default_factory=dict)
+    faulty: dict[ast.AST, bool] = field(default_factory=dict)
 
     def error(self, code: str, node: ast.AST, message: str, hint: str = "") -> None:
         """Notes an error at a node."""
         self.problems.error(code, getattr(node, "lineno", 1), message, hint)
 
+    def guess(self, name: str, known: Iterable[str]) -> str:
+        """A suggestion, or the empty string; none once more are found than shown."""
+        return did_you_mean(name, known) if self.problems.count < MAX_PROBLEMS else ""
+
+    def assigned(self, node: ast.AST) -> dict[str, int]:
+        """Name -> line of its first assignment, anywhere in a statement."""
+        if node not in self.assignments:
+            self.assignments[node] = first_assignments(node)
+        return self.assignments[node]
+
+    def holds_refused(self, node: ast.AST) -> bool:
+        """Whether part of an expression is reported already."""
+        if node not in self.faulty:
+            self.faulty[node] = any(part in self.refused for part in ast.walk(node))
+        return self.faulty[node]
+
     def lower(self, node: ast.expr, scope: Scope) -> Value | None:
         """The value of an expression, or None when it is faulty (and noted)."""
+        self.spend(node)
         if node in self.refused:
             return None
-        self.spend(node)
         if self.depth >= MAX_LEVELS:
             self.too_deep(node, MAX_LEVELS)
             return None
@@ -237,6 +260,15 @@ class Lowering:
                 name = f"{stem}_{counts[stem]}" if stem != "_" else f"_{counts[stem]}"
             names[f"#{i}"] = name
         return names
+
+
+def first_assignments(node: ast.AST) -> dict[str, int]:
+    """Name -> line of its first assignment, anywhere in a statement."""
+    lines: dict[str, int] = {}
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            lines[part.id] = min(lines.get(part.id, part.lineno), part.lineno)
+    return lines
 
 
 Handler = Callable[..., Value | None]

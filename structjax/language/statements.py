@@ -1,7 +1,7 @@
 """Lowers statements: assignments, static loops, branches, inlined helpers."""
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from structjax.language.calls import positional, wrong_count
 from structjax.language.expressions import (
@@ -28,7 +28,7 @@ def read_body(
 ) -> ast.Return | None:
     """Lowers the statements of a function; returns its final return statement."""
     body = node.body[1:] if is_docstring(node.body[0]) else node.body
-    scope.later = first_assignments(body)
+    scope.later = state.assigned(node)
     for i, statement in enumerate(body):
         if isinstance(statement, ast.Return):
             if i + 1 < len(body):
@@ -42,17 +42,6 @@ def read_body(
     return None
 
 
-def first_assignments(body: Sequence[ast.AST]) -> dict[str, int]:
-    """Name -> line of its first assignment, anywhere in the statements."""
-    lines: dict[str, int] = {}
-    for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                line = lines.get(node.id, node.lineno)
-                lines[node.id] = min(line, node.lineno)
-    return lines
-
-
 def _statement(node: ast.stmt, scope: Scope, state: Lowering) -> None:
     handler = _HANDLERS.get(type(node))
     if node in state.refused or handler is None:
@@ -60,15 +49,20 @@ def _statement(node: ast.stmt, scope: Scope, state: Lowering) -> None:
             text = f"`{excerpt(node)}` is not accepted here"
             hint = "helpers stand at module level, before `policy`"
             state.error("NODE", node, text, hint)
-        _forget(node, scope)
+        _forget(node, scope, state)
         return
     handler(node, scope, state)
 
 
-def _forget(node: ast.AST, scope: Scope) -> None:
+def _forget(node: ast.AST, scope: Scope, state: Lowering) -> None:
     """Marks the names that a faulty node assigns, so that their uses are silent."""
-    for name in first_assignments([node]):
+    _forget_names(state.assigned(node), scope)
+
+
+def _forget_names(names: Iterable[str], scope: Scope) -> None:
+    for name in names:
         scope.names.setdefault(name, None)
+        scope.forgotten[name] = None
 
 
 def _block(body: Sequence[ast.stmt], scope: Scope, state: Lowering) -> None:
@@ -83,7 +77,7 @@ def _assign(node: ast.Assign, scope: Scope, state: Lowering) -> None:
         text = f"`{excerpt(node)}` assigns several names"
         state.error("NODE", node, text, "assign one name per line")
     for other in node.targets[1:]:
-        _forget(other, scope)
+        _forget(other, scope, state)
     _store(target, value, node, scope, state)
 
 
@@ -110,7 +104,7 @@ def _store(
 ) -> None:
     """Assigns a value to a name; a faulty value too, so that its uses are silent."""
     if target in state.refused:
-        _forget(node, scope)
+        _forget(node, scope, state)
         return
     if not isinstance(target, ast.Name):
         text = f"`{excerpt(target)} = ...` changes part of a value"
@@ -159,7 +153,7 @@ def _for(node: ast.For, scope: Scope, state: Lowering) -> None:
     turns = _turns(node, scope, state)
     target = node.target.id if isinstance(node.target, ast.Name) else ""
     if turns is None or not _loop_name(target, node, scope, state):
-        _forget(node, scope)
+        _forget(node, scope, state)
         return
     nested = scope.in_loop
     scope.in_loop = True
@@ -240,8 +234,8 @@ def _if(node: ast.If, scope: Scope, state: Lowering) -> None:
         condition = state.bind("condition", condition)
     for name in names:
         _merge(name, condition, branches, node, scope, state)
-    for name in branches[0].names | branches[1].names:
-        scope.names.setdefault(name, None)  # forgotten in a branch
+    for branch in branches:
+        _forget_names(branch.forgotten, scope)
 
 
 def _merge(

@@ -214,8 +214,17 @@ def _accepted_constant(node: ast.Constant, problems: Problems) -> bool:
     return False
 
 
-def excerpt(node: ast.AST, limit: int = 60) -> str:
+def excerpt(node: ast.AST) -> str:
     """The node as text, shortened for a message."""
+    # Kept with the node: loops come back to it.
+    kept: str | None = getattr(node, "excerpt", None)
+    if kept is None:
+        kept = _excerpt(node)
+        node.excerpt = kept  # type: ignore[attr-defined]
+    return kept
+
+
+def _excerpt(node: ast.AST, limit: int = 60) -> str:
     value = node.value if isinstance(node, ast.Constant) else None
     if isinstance(value, int) and value.bit_length() > 256:
         return "a number of this size"

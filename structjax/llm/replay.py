@@ -148,6 +148,6 @@ def changed_lines(
 def _lines(content: Mapping[str, Any]) -> list[str]:
     """A request as lines of text."""
     lines = [f"max_output_tokens: {content.get('max_output_tokens')}"]
-    for message in content.get("messages", ()):
+    for message in content.get("messages") or ():
         lines += f"[{message['role']}] {message['content']}".split("\n")
     return lines

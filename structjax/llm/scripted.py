@@ -1,11 +1,30 @@
 """Replies written beforehand: for tests and demonstrations of the loop."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+from structjax.errors import StructjaxError
+from structjax.files import read_json
+from structjax.forms import Each, mismatch
 from structjax.llm.model import Reply, Request, estimate_usage
 from structjax.llm.replay import TranscriptExhausted
 
 Script = Sequence[str | Reply] | Mapping[str, str | Reply] | Callable[[Request], str]
+
+
+def read_script(path: Path) -> Script:
+    """A script from a JSON file: slot -> reply text, or the texts in their order.
+
+    Raises:
+      StructjaxError: it cannot be read, or holds something else.
+    """
+    hint = "give a JSON file of slot -> reply text"
+    script: Script = read_json(path, kind="script", hint=hint)
+    form = [str] if isinstance(script, list) else Each(str)
+    if problem := mismatch(script, form):
+        text = f"{path} is not a script: {problem}"
+        raise StructjaxError(text, kind="script", hint=hint)
+    return script
 
 
 class ScriptedModel:

@@ -20,15 +20,32 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from structjax.errors import StructjaxError
+from structjax.forms import Maybe, mismatch
 from structjax.llm.model import Reply, Request, clean_text, redact, request_content
 
 VERSION = 1
-FIELDS = {
-    "request": ("slot", "key", "attempt", "req"),
-    "response": ("slot", "key", "attempt", "status", "text"),
-    "failure": ("slot", "attempt", "error"),
-    "outcome": ("slot", "outcome"),
-    "findings": ("slot", "findings"),
+_TRIES = Maybe([{"maybe_billed": bool}])
+_PLACE = {"slot": str, "attempt": int}
+_MESSAGE = {"role": str, "content": str}
+FORMS: dict[str, dict[str, Any]] = {
+    "header": {"task": Maybe(str), "model": Maybe(str), "provider": Maybe(str)},
+    "request": {**_PLACE, "key": str, "req": {"messages": Maybe([_MESSAGE])}},
+    "response": {
+        **_PLACE,
+        "key": str,
+        "status": str,
+        "text": str,
+        "input_tokens": Maybe(int),
+        "output_tokens": Maybe(int),
+        "usage_estimated": Maybe(bool),
+        "latency_s": Maybe(float),
+        "model": Maybe(str),
+        "raw_usage": Maybe(dict),
+        "attempts": _TRIES,
+    },
+    "failure": {**_PLACE, "error": str, "attempts": _TRIES},
+    "outcome": {"slot": str, "outcome": str},
+    "findings": {"slot": str, "findings": [dict]},
 }
 FREE_PROVIDERS = ("manual", "replay", "scripted")  # cost nothing when interrupted
 
@@ -78,11 +95,12 @@ def read_transcript(path: Path | str) -> Content:
         whole = len(data)
     records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         record = _decode(line)
-        if record is not None:
-            records.append(record)
-        elif line.strip():
-            raise _damaged(path, number)
+        if problem := _problem(record):
+            raise _damaged(path, number, problem)
+        records.append(dict(record))
     if records and records[0]["kind"] == "header":
         return Content(_known(path, records[0]), records[1:], whole)
     return Content({}, records, whole)
@@ -262,16 +280,19 @@ def last_findings(
     return found
 
 
-def _decode(line: bytes) -> dict[str, Any] | None:
-    """One record, or None when the line is not one."""
+def _decode(line: bytes) -> Any:
+    """The value of a line, or None when it is not JSON."""
     try:
-        record = json.loads(line)
-    except ValueError:
+        return json.loads(line)
+    except (ValueError, RecursionError):
         return None
-    if not isinstance(record, dict) or "kind" not in record:
-        return None
-    needed = FIELDS.get(record["kind"], ())
-    return record if all(name in record for name in needed) else None
+
+
+def _problem(record: Any) -> str:
+    """Why a value is no record; empty when it is one."""
+    if problem := mismatch(record, {"kind": str}):
+        return problem
+    return mismatch(record, FORMS.get(record["kind"], {}))
 
 
 def _known(path: Path | str, header: dict[str, Any]) -> dict[str, Any]:
@@ -285,9 +306,9 @@ def _known(path: Path | str, header: dict[str, Any]) -> dict[str, Any]:
     return header
 
 
-def _damaged(path: Path | str, number: int) -> StructjaxError:
+def _damaged(path: Path | str, number: int, problem: str) -> StructjaxError:
     return StructjaxError(
-        f"line {number} of the transcript {path} is not a record",
+        f"line {number} of the transcript {path} is not a record ({problem})",
         kind="transcript",
         hint="restore the file, or cut it before that line and resume from there",
     )

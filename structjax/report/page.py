@@ -2,20 +2,23 @@
 
 import difflib
 import json
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from structjax.errors import StructjaxError
+from structjax.forms import read_form
 from structjax.gate import difference_text
-from structjax.language.parse import Program, parse
+from structjax.language.parse import Program
 from structjax.ledger import Ledger
+from structjax.manifest import FINDING, read_finished, task_spec
+from structjax.policy_file import read_program, saved_round
 from structjax.report.charts import rounds_chart
 from structjax.report.episodes import episode_data
 from structjax.report.graph import graph_svg
 from structjax.rounds import fitted_text
-from structjax.runs import read_json, write_atomic
+from structjax.runs import write_atomic
 from structjax.table import load_table
 from structjax.tasks.base import Task
 from structjax.tasks.loading import load_task
@@ -35,15 +38,9 @@ def write_report(run: Path, task: Task | None = None) -> Path:
     Raises:
       StructjaxError: not a run directory, or the run has no evaluation yet.
     """
-    manifest = read_json(run / "manifest.json")
-    if "evaluation" not in manifest:
-        raise StructjaxError(
-            f"run {run} has no evaluation yet (status {manifest.get('status')})",
-            kind="run",
-            hint=f"finish it with --resume {run}",
-        )
-    task = load_task(manifest["task"]) if task is None else task
-    programs = [_program(run, r["round"], task) for r in manifest["rounds"]]
+    manifest = read_finished(run)
+    task = load_task(task_spec(manifest)) if task is None else task
+    programs = [saved_round(run, r["round"], task) for r in manifest["rounds"]]
     sections = [
         _head(manifest),
         _rounds(manifest),
@@ -62,12 +59,6 @@ def write_report(run: Path, task: Task | None = None) -> Path:
     )
     write_atomic(run / "report.html", html)
     return run / "report.html"
-
-
-def _program(run: Path, index: int, task: Task) -> tuple[Program, dict[str, float]]:
-    source = (run / "structures" / f"r{index}.py").read_text()
-    values = read_json(run / "structures" / f"r{index}.json")["values"]
-    return parse(source, task.schema), values
 
 
 def _card(label: str, value: str) -> str:
@@ -111,7 +102,11 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _rounds(manifest: dict[str, Any]) -> str:
-    rounds, test = manifest["rounds"], manifest["test_returns"]
+    rounds = manifest["rounds"]
+    test = [
+        [math.nan if value is None else value for value in row]
+        for row in manifest["test_returns"]
+    ]
     chart = rounds_chart(
         [r["gate"] for r in rounds],
         test,
@@ -184,7 +179,7 @@ def _findings(run: Path, stem: str, title: str) -> str:
     if not path.exists():
         return ""
     parts = []
-    for finding in read_json(path):
+    for finding in _read(path, [FINDING], "a list of findings"):
         if finding["name"] == "module" and not finding["text"].strip():
             continue
         state = "" if finding["status"] == "ok" else f" ({finding['status']})"
@@ -193,11 +188,16 @@ def _findings(run: Path, stem: str, title: str) -> str:
             f"<h4>{escape(finding['name'])}{state}{label}</h4>"
             f"<pre>{escape(finding['text'].strip())}</pre>"
         )
-    code = (run / "diagnostics" / f"{stem}.py").read_text()
+    code = read_program(run / "diagnostics" / f"{stem}.py")
     return (
         f"<details><summary>{title}</summary>{''.join(parts)}"
         f"<details><summary>code</summary><pre>{escape(code)}</pre></details></details>"
     )
+
+
+def _read(path: Path, form: Any, what: str) -> Any:
+    hint = "restore it from where structjax wrote it"
+    return read_form(path, form, what=what, kind="run", hint=hint)
 
 
 def _edits(
@@ -216,7 +216,9 @@ def _edits(
             best = index
         checkpoint = run / "checkpoints" / f"r{index}_rollout.json"
         if checkpoint.exists():
-            built_in = read_json(checkpoint)["result"]["invariants"]
+            form = {"result": {"invariants": str}}
+            kept = _read(checkpoint, form, "a result of a round's rollouts")
+            built_in = kept["result"]["invariants"]
             checks = (
                 f"<details><summary>built-in checks of round {index}</summary>"
                 f"<pre>{escape(built_in)}</pre></details>"

@@ -1,6 +1,7 @@
 """A task by its name, or from the user's own Python file."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -44,7 +45,7 @@ def load_task(spec: str) -> Task:
         task = factory()
     except StructjaxError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _error(
             spec, f"failed: {type(error).__name__}: {error}", "mend the function"
         ) from error
@@ -57,8 +58,14 @@ def load_task(spec: str) -> Task:
     return task
 
 
+def absolute(spec: str) -> str:
+    """The same spec, for use in any directory: a file by its absolute path."""
+    path, colon, function = spec.rpartition(":")
+    return f"{os.path.abspath(path)}:{function}" if colon else spec
+
+
 def _import(path: Path, spec: str) -> ModuleType:
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise _error(spec, f"names no file: {path}", "write path/to/file.py:function")
     loader = importlib.util.spec_from_file_location(f"structjax_user_{path.stem}", path)
     if loader is None or loader.loader is None:
@@ -68,7 +75,7 @@ def _import(path: Path, spec: str) -> ModuleType:
     sys.modules[loader.name] = module
     try:
         loader.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[loader.name]
         raise _error(
             spec,

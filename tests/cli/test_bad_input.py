@@ -1,35 +1,15 @@
 """Bad input at the command line: one clear line with the remedy, status 2."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from cli.commands import TOY, refused, run
 from toy import PROGRAM
 
-from structjax.cli import main
 from structjax.cli.options import stored
 from structjax.cli.refine import Refine
-
-TOY = f"{Path(__file__).parent.parent / 'toy.py'}:toy_task"
-
-
-def run(capsys, *arguments):
-    """Exit status, stdout and stderr of one command."""
-    with pytest.raises(SystemExit) as stopped:
-        main([str(a) for a in arguments])
-    captured = capsys.readouterr()
-    return stopped.value.code, captured.out, captured.err
-
-
-def refused(capsys, *arguments):
-    """The one line of a refused command."""
-    code, out, err = run(capsys, *arguments)
-    assert code == 2
-    assert "Traceback" not in out + err
-    lines = [line for line in err.splitlines() if line.startswith("structjax: error")]
-    assert len(lines) == 1
-    return lines[0]
+from structjax.runs import RunDirectory
 
 
 @pytest.fixture
@@ -309,9 +289,13 @@ def test_a_resumed_run_waits_unless_this_call_says_otherwise(tmp_path):
         again["wait"] = self.wait
         return 0
 
-    (tmp_path / "manifest.json").write_text(
-        json.dumps({"command": {**stored(first), "wait": False}})
-    )
+    with RunDirectory.create(
+        tmp_path, kind="refine", task="toy", config={}, command=stored(first)
+    ):
+        pass
+    changed = json.loads((tmp_path / "manifest.json").read_text())
+    changed["command"]["wait"] = False
+    (tmp_path / "manifest.json").write_text(json.dumps(changed))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Refine, "_run", note)
         Refine(resume=tmp_path).run_command()

@@ -90,6 +90,52 @@ def test_reading_changes_nothing(tmp_path):
     assert path.read_bytes() == torn
 
 
+RESPONSE = {
+    **{"v": 1, "kind": "response", "slot": "generate", "key": "k", "attempt": 1},
+    **{"status": "ok", "text": "x", "input_tokens": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"text": None}, "text is null, a text is accepted"),
+        ({"text": ["a"]}, "text is a list"),
+        ({"slot": 3}, "slot is 3"),
+        ({"slot": []}, "slot is a list"),
+        ({"kind": ["response"]}, "kind is a list"),
+        ({"kind": None}, "kind is null"),
+        ({"input_tokens": -5}, "input_tokens is -5, a whole number of at least 0"),
+        ({"input_tokens": "many"}, "input_tokens is 'many'"),
+        ({"input_tokens": float("nan")}, "input_tokens is nan"),
+        ({"output_tokens": 1.5}, "output_tokens is 1.5"),
+        ({"raw_usage": 3}, "raw_usage is 3"),
+        ({"kind": "request", "req": None}, "req is null"),
+        ({"kind": "request", "req": {"messages": [3]}}, r"req.messages\[0\] is 3"),
+        ({"kind": "findings", "findings": 3}, "findings is 3"),
+        ({"kind": "header", "task": 3}, "task is 3"),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", ""])  # whole JSON is no torn line
+def test_a_record_of_another_form_is_named_with_what_is_accepted(
+    tmp_path, change, problem, end
+):
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps(RESPONSE | change) + end)
+    before = path.read_bytes()
+    with pytest.raises(StructjaxError, match=f"line 1 .*{problem}") as refused:
+        Transcript(path)
+    assert "\n" not in str(refused.value)
+    assert path.read_bytes() == before
+
+
+def test_a_line_nested_too_deeply_is_damaged(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text("[" * 100_000 + "\n")
+    with pytest.raises(StructjaxError, match="line 1 "):
+        read_transcript(path)
+
+
 @pytest.mark.parametrize("bad", [b"{oops\n", b"[1]\n", b'{"kind": "response"}\n'])
 def test_damaged_middle_line_is_named(tmp_path, bad):
     path = tmp_path / "llm.jsonl"

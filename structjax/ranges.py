@@ -1,0 +1,58 @@
+"""Ranges of options, checked when a configuration is made."""
+
+import math
+from typing import Any
+
+from structjax.errors import StructjaxError
+
+MAX_SEED = 2**32 - 1
+"""The largest seed that every random generator in use takes."""
+
+
+def whole_number(options: Any, name: str, *, low: int, high: int | None = None) -> None:
+    """Checks an option that is a whole number; None stands for no value.
+
+    Raises:
+      StructjaxError: it is no whole number, or out of range.
+    """
+    value = getattr(options, name)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < low or (high is not None and value > high):
+        raise _refused(name, value, f"a whole number {_between(low, high)}")
+
+
+def real_number(
+    options: Any, name: str, *, low: float, high: float | None = None
+) -> None:
+    """Checks an option that is a finite number.
+
+    Raises:
+      StructjaxError: it is no number, not finite, or out of range.
+    """
+    value = getattr(options, name)
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (real and low <= value < math.inf) or (high is not None and value > high):
+        raise _refused(name, value, f"a finite number {_between(low, high)}")
+
+
+def seed_number(value: int, name: str) -> int:
+    """A seed as every random generator takes it.
+
+    Raises:
+      StructjaxError: it is negative or too large.
+    """
+    if not 0 <= value <= MAX_SEED:
+        raise _refused(name, value, f"a whole number {_between(0, MAX_SEED)}")
+    return value
+
+
+def _between(low: float, high: float | None) -> str:
+    return (
+        f"of at least {low:.15g}" if high is None else f"in [{low:.15g}, {high:.15g}]"
+    )
+
+
+def _refused(name: str, value: Any, accepted: str) -> StructjaxError:
+    return StructjaxError(
+        f"option {name} is {value!r:.60}", kind="options", hint=f"it must be {accepted}"
+    )
