@@ -1,7 +1,6 @@
 """A program's graph as SVG: observation fields, latents with their weights, actions."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
@@ -16,32 +15,7 @@ from structjax.language.structure import (
     Variable,
     Weight,
 )
-
-_COLUMN, _ROW, _WIDTH, _MARGIN = 230, 62, 170, 20
-_SWEEPS = 8
-
-
-@dataclass
-class Node:
-    """A box: a field, a logged latent or an action.
-
-    Attributes:
-      name: `obs.speed`, a latent's name, or `-> steer`.
-      kind: `obs`, `latent` or `action`.
-      note: what stands in the second line: weights with values, an action's family.
-      title: documentation.
-      inputs: names of the boxes it reads in the same step.
-      recalled: names of the boxes whose value of the step before it reads.
-    """
-
-    name: str
-    kind: str
-    note: str = ""
-    title: str = ""
-    inputs: list[str] = field(default_factory=list)
-    recalled: list[str] = field(default_factory=list)
-    depth: int = 0
-    row: float = 0.0
+from structjax.report.graph_layout import HEIGHT, WIDTH, Node, place
 
 
 def graph_svg(
@@ -59,21 +33,30 @@ def graph_svg(
 
 def drawn(nodes: Mapping[str, Node]) -> str:
     """The nodes as SVG; what is recalled from the step before is dashed."""
-    place(nodes)
-    width = max(n.depth for n in nodes.values()) * _COLUMN + _WIDTH + 2 * _MARGIN
-    height = (max(n.row for n in nodes.values()) + 1) * _ROW + _MARGIN
-    edges = [_edge(nodes[s], n) for n in nodes.values() for s in n.inputs]
+    layout = place(nodes)
+    size = f"{layout.width:.0f}", f"{layout.height:.0f}"
+    edges = [f'<path d="{edge}" marker-end="url(#arrow)"/>' for edge in layout.edges]
     edges += [
-        _edge(nodes[s], n, memory=True) for n in nodes.values() for s in n.recalled
+        f'<path class="memory" d="{edge}" marker-end="url(#recall)"/>'
+        for edge in layout.memory
     ]
     boxes = [_box(node) for node in nodes.values()]
     return (
-        f'<svg class="graph" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} '
-        f'{height:.0f}" width="{width}" height="{height:.0f}" '
-        f'font-family="sans-serif">{_STYLE}{"".join(edges)}{"".join(boxes)}</svg>'
+        f'<svg class="graph" xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="0 0 {size[0]} {size[1]}" width="{size[0]}" height="{size[1]}" '
+        f'font-family="sans-serif">{_STYLE}{_ARROWS}{"".join(edges)}{"".join(boxes)}'
+        "</svg>"
     )
 
 
+_ARROWS = "<defs>{}</defs>".format(
+    "".join(
+        f'<marker id="{name}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" '
+        f'markerHeight="8" markerUnits="userSpaceOnUse" orient="auto">'
+        f'<polygon points="0 0.5 8 4 0 7.5" fill="{colour}"/></marker>'
+        for name, colour in (("arrow", "#718096"), ("recall", "#dd6b20"))
+    )
+)
 _STYLE = (
     "<style>.graph rect{stroke:#4a5568;rx:6}.graph .obs rect{fill:#e6f0fa}"
     ".graph .latent rect{fill:#fff}.graph .action rect{fill:#e9f7e6}"
@@ -166,62 +149,13 @@ def _weight(name: str, values: Mapping[str, float]) -> str:
     return f"{name} {values[name]:.3g}" if name in values else name
 
 
-def place(nodes: Mapping[str, Node]) -> None:
-    """Depth by the longest path, rows by the mean row of the inputs."""
-    for node in nodes.values():
-        if node.kind != "obs":
-            node.depth = 1 + max((nodes[i].depth for i in node.inputs), default=0)
-    last = max(node.depth for node in nodes.values())
-    columns: dict[int, list[Node]] = {}
-    for node in nodes.values():
-        if node.kind == "action":
-            node.depth = last
-        columns.setdefault(node.depth, []).append(node)
-    outputs: dict[str, list[Node]] = {name: [] for name in nodes}
-    for node in nodes.values():
-        for name in node.inputs:
-            outputs[name].append(node)
-    for sweep in range(_SWEEPS):
-        for depth in sorted(columns, reverse=sweep % 2 == 1):
-            _order(columns[depth], nodes, outputs, forward=sweep % 2 == 0)
-
-
-def _order(
-    column: list[Node],
-    nodes: Mapping[str, Node],
-    outputs: dict[str, list[Node]],
-    *,
-    forward: bool,
-) -> None:
-    """Sorts a column by the mean row of its neighbours on one side."""
-
-    def wish(node: Node) -> float:
-        near = [nodes[i] for i in node.inputs] if forward else outputs[node.name]
-        return sum(n.row for n in near) / len(near) if near else node.row
-
-    column.sort(key=wish)
-    for row, node in enumerate(column):
-        node.row = float(row)
-
-
-def _edge(source: Node, target: Node, *, memory: bool = False) -> str:
-    kind = ' class="memory"' if memory else ""
-    x1, y1 = source.depth * _COLUMN + _MARGIN + _WIDTH, source.row * _ROW + 40
-    x2, y2 = target.depth * _COLUMN + _MARGIN, target.row * _ROW + 40
-    bend = (x2 - x1) / 2
-    return (
-        f'<path{kind} d="M{x1} {y1:.0f} C{x1 + bend:.0f} {y1:.0f} '
-        f'{x2 - bend:.0f} {y2:.0f} {x2} {y2:.0f}"/>'
-    )
-
-
 def _box(node: Node) -> str:
-    x, y = node.depth * _COLUMN + _MARGIN, node.row * _ROW + _MARGIN
+    x, y = node.left[0], node.left[1] - HEIGHT / 2
     note = node.note if len(node.note) <= 34 else node.note[:33] + "…"
     title = escape(". ".join(t for t in (node.title, node.note) if t) or node.name)
     return (
         f'<g class="{node.kind}" data-name="{escape(node.name)}"><title>{title}</title>'
-        f'<rect x="{x}" y="{y:.0f}" width="{_WIDTH}" height="40"/>'
+        f'<rect x="{x}" y="{y:.0f}" width="{WIDTH}" height="{HEIGHT}"/>'
         f'<text x="{x + 8}" y="{y + 17:.0f}">{escape(_short(node.name))}</text>'
         f'<text class="note" x="{x + 8}" y="{y + 31:.0f}">{escape(note)}</text></g>'
     )

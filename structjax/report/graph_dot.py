@@ -4,7 +4,8 @@ import json
 from collections.abc import Mapping
 
 from structjax.language.structure import Structure
-from structjax.report.graph import Node, graph_nodes
+from structjax.report.graph import graph_nodes
+from structjax.report.graph_layout import Node
 
 _COLOURS = {"obs": "#e6f0fa", "latent": "#ffffff", "action": "#e9f7e6"}
 

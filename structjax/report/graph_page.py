@@ -12,7 +12,8 @@ import pandas as pd
 from structjax.language.matching import inlined
 from structjax.language.render import expression_text
 from structjax.language.structure import Structure
-from structjax.report.graph import Node, drawn, graph_nodes
+from structjax.report.graph import drawn, graph_nodes
+from structjax.report.graph_layout import Node
 from structjax.schema import Schema
 
 _ASSETS = Path(__file__).parent / "assets"

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -208,3 +209,56 @@ def test_the_script_shows_the_values_of_the_chosen_step(tmp_path):
     ]
     # mean of -0.5, -0.25, -1, 0 and -0.125
     assert shown["panel"][5] == "min -1, mean -0.375, max 0; at step 1: -0.25"
+
+
+LONG = """
+gain = weight(1.0)
+
+def policy(obs):
+    first = gain * obs.x
+    second = tanh(first)
+    third = second * 2 + obs.x
+    fourth = previous(third, start=0.0) + first
+    return action(push=normal(fourth + obs.x, std=0.1))
+"""
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def _points(path):
+    """Points along a path of M, C, H and V, thirty for each piece."""
+    x = y = 0.0
+    for letter, rest in re.findall(r"([MCHV])([^MCHV]*)", path):
+        numbers = [float(number) for number in rest.split()]
+        if letter == "H":
+            numbers = [numbers[0], y]
+        elif letter == "V":
+            numbers = [x, numbers[0]]
+        ends = [(x, y), *zip(numbers[::2], numbers[1::2], strict=True)]
+        x, y = ends[-1]
+        if letter == "M":
+            continue
+        for t in (step / 30 for step in range(31)):
+            points = ends
+            while len(points) > 1:  # de Casteljau
+                points = [
+                    (a + (c - a) * t, b + (d - b) * t)
+                    for (a, b), (c, d) in pairwise(points)
+                ]
+            yield points[0]
+
+
+@pytest.mark.parametrize("structure", [parse(LONG, SCHEMA).structure, INTEGRATOR])
+def test_no_edge_runs_behind_a_box(structure):
+    root = ElementTree.fromstring(graph_svg(structure))
+    boxes = [
+        [float(rect.get(key)) for key in ("x", "y", "width", "height")]
+        for rect in root.iter(f"{SVG}rect")
+    ]
+    paths = list(root.iter(f"{SVG}path"))
+    nodes = graph_nodes(structure)
+    assert len(paths) == sum(len(n.inputs) + len(n.recalled) for n in nodes.values())
+    for path in paths:
+        assert path.get("marker-end") in ("url(#arrow)", "url(#recall)")
+        for px, py in _points(path.get("d")):
+            for x, y, width, height in boxes:
+                assert not (x < px < x + width and y < py < y + height)
