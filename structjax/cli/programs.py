@@ -230,7 +230,14 @@ class Fit:
             for p in program.structure.parameters
         ]
         print(text_table(("parameter", "written", "fitted"), rows))
-        print(f"\n{report['text']}\n\nsaved {self.output}")
+        print(f"\n{report['text']}\n")
+        if report["report"] and not report["report"]["converged"]:
+            advice = "drop --preset and " if self.preset else ""
+            print(
+                f"NOT converged after {config.num_updates} updates: {advice}raise "
+                "--num-updates (or --learning-rate)\n"
+            )
+        print(f"saved {self.output}")
         return 0
 
 

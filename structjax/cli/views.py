@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
@@ -12,8 +12,6 @@ from structjax.errors import StructjaxError
 if TYPE_CHECKING:
     from structjax.policy_file import LoadedPolicy
     from structjax.tasks.base import Task
-
-_OUT = tyro.conf.arg(aliases=["--out"])
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Graph:
     by default what the name of the output says, else svg."""
     rollout: bool = False
     """Play the debug episodes and show the values on the page (html)."""
-    output: Annotated[Path | None, _OUT] = None
+    output: Path | None = None
     """Where the drawing goes; by default graph.FORMAT."""
     json: bool = False
     """Print one JSON object as the last line of stdout."""
@@ -101,12 +99,12 @@ def _debug_episodes(found: "LoadedPolicy", task: "Task") -> Any:
 
 @dataclass(frozen=True)
 class Diff:
-    """Tell what changes from one program to another: wiring, bounds, starts, heads.
+    """Tell what changes from one program to another: wiring, bounds, values, heads.
 
     Renamed weights and latents are recognised; comments and order do not count.
 
     Under `--json`: {"differ", "added", "removed", "renamed", "rewired",
-    "reconstrained", "restarted", "heads"}, each but the first a list.
+    "reconstrained", "restarted", "heads", "refitted"}, each but the first a list.
     """
 
     old: tyro.conf.Positional[Path]
@@ -129,8 +127,9 @@ class Diff:
         from structjax.tasks.loading import load_task
 
         task = load_task(self.task)
-        programs = [load_policy(path, task).program for path in (self.old, self.new)]
-        found = difference(*(program.structure for program in programs))
+        old, new = (load_policy(path, task) for path in (self.old, self.new))
+        structures = old.program.structure, new.program.structure
+        found = difference(*structures, (old.values, new.values))
         if self.html is not None:
             names = self.old.name, self.new.name
             write_atomic(self.html, difference_html(found, *names))
@@ -164,7 +163,7 @@ class Export:
     """Of sympy and latex: in terms of observations and weights, without latents."""
     values: bool = False
     """Of sympy and latex: numbers in place of the weights."""
-    output: Annotated[Path | None, _OUT] = None
+    output: Path | None = None
     """Where it goes; by default text is printed."""
     json: bool = False
     """Print one JSON object as the last line of stdout."""
@@ -191,7 +190,7 @@ class Export:
             raise StructjaxError(
                 "an ONNX model is not text",
                 kind="options",
-                hint="say where it goes: --out policy.onnx",
+                hint="say where it goes: --output policy.onnx",
             )
         formulas = self.latent is not None or self.inline or self.values
         if formulas and self.to in ("numpy", "onnx"):

@@ -1,7 +1,10 @@
 """What differs between two programs: wiring, bounds, starts and heads, not text."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from structjax.language.matching import Pairs, inlined, match_programs, rewritten
 from structjax.language.render import expression_text, number_text
@@ -63,6 +66,15 @@ class Restarted:
 
 
 @dataclass(frozen=True)
+class Refitted:
+    """A weight whose fitted value, or the written one where none is, differs."""
+
+    name: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
 class HeadChanged:
     """Another distribution of an action, or another `coupling`; empty: not there."""
 
@@ -86,18 +98,24 @@ class Difference:
     reconstrained: tuple[Reconstrained, ...] = ()
     restarted: tuple[Restarted, ...] = ()
     heads: tuple[HeadChanged, ...] = ()
+    refitted: tuple[Refitted, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything differs."""
         return self != Difference()
 
 
-def difference(old: Structure, new: Structure) -> Difference:
+def difference(
+    old: Structure,
+    new: Structure,
+    values: tuple[Mapping[str, float], Mapping[str, float]] | None = None,
+) -> Difference:
     """What changes from one program to another.
 
     A latent that computes the same under another name is renamed, and so is a weight
     that appears in the same places with the same bounds. The order of statements and
-    the locals of helpers do not matter.
+    the locals of helpers do not matter. With the weights' values of both, those that
+    differ otherwise than the written ones do are told too.
     """
     before, after = inlined(old), inlined(new)
     pairs = match_programs(before, after)
@@ -123,7 +141,26 @@ def difference(old: Structure, new: Structure) -> Difference:
             if p.initial != q.initial
         ),
         heads=_heads(before, after, pairs),
+        refitted=() if values is None else _refitted(kept, *values),
     )
+
+
+def _refitted(
+    kept: Sequence[tuple[Parameter, Parameter]],
+    old: Mapping[str, float],
+    new: Mapping[str, float],
+) -> tuple[Refitted, ...]:
+    """Values are float32 where they were fitted, and compared as such."""
+    return tuple(
+        Refitted(q.name, old[p.name], new[q.name])
+        for p, q in kept
+        if np.float32(old[p.name]) != np.float32(new[q.name])
+        and (_moved(p, old) or _moved(q, new))
+    )
+
+
+def _moved(parameter: Parameter, values: Mapping[str, float]) -> bool:
+    return bool(np.float32(values[parameter.name]) != np.float32(parameter.initial))
 
 
 def _lacking(structure: Structure, known: set[Weight | Variable]) -> tuple[Entry, ...]:

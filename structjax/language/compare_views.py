@@ -9,7 +9,7 @@ from typing import NamedTuple
 from structjax.language.compare import Difference
 from structjax.language.render import number_text
 
-_SHORT = ("re-constrained", "initial value")
+_SHORT = ("re-constrained", "initial value", "fitted value")
 
 Bounds = tuple[float | None, float | None]
 
@@ -81,6 +81,9 @@ def _rows(found: Difference) -> Iterator[_Row]:
     for start in found.restarted:
         texts = number_text(start.before), number_text(start.after)
         yield _Row("initial value", f"weight {start.name}", *texts)
+    for fit in found.refitted:
+        texts = f"{fit.before:.4g}", f"{fit.after:.4g}"
+        yield _Row("fitted value", f"weight {fit.name}", *texts)
     for head in found.heads:
         yield _Row("head", head.action, head.before, head.after)
 

@@ -50,7 +50,7 @@ def run(capsys):
     [
         ((), "graph.svg", "<svg"),
         (("--format", "dot"), "graph.dot", "digraph"),
-        (("--out", "a.dot"), "a.dot", "digraph"),
+        (("--output", "a.dot"), "a.dot", "digraph"),
         (("--output", "a.html", "--rollout"), "a.html", "<!doctype html>"),
     ],
 )
@@ -87,9 +87,17 @@ def test_diff(run, program, tmp_path):
     assert json.loads(out)["differ"] is False
 
 
+def test_a_fit_is_a_change(run, program, fitted, tmp_path):
+    _, out, _ = run("diff", program, fitted, "--html", tmp_path / "d.html")
+    assert out == "fitted value   weight gain: 1 -> 0.5\n"
+    assert "fitted value" in (tmp_path / "d.html").read_text()
+    _, out, _ = run("diff", fitted, fitted)
+    assert out == "no change\n"
+
+
 def test_a_numpy_file_has_the_fitted_weights(run, fitted, tmp_path):
     path = tmp_path / "exported.py"
-    code, out, _ = run("export", fitted, "--to", "numpy", "--out", path)
+    code, out, _ = run("export", fitted, "--to", "numpy", "--output", path)
     assert (code, out.strip()) == (0, str(path))
     names = {"__name__": "exported"}
     exec(path.read_text(), names)
@@ -99,13 +107,13 @@ def test_a_numpy_file_has_the_fitted_weights(run, fitted, tmp_path):
 def test_an_onnx_model(run, fitted, tmp_path):
     onnx = pytest.importorskip("onnx")
     path = tmp_path / "policy.onnx"
-    code, _, _ = run("export", fitted, "--to", "onnx", "--out", path)
+    code, _, _ = run("export", fitted, "--to", "onnx", "--output", path)
     assert code == 0
     weights = {w.name: w for w in onnx.load(path).graph.initializer}
     assert onnx.numpy_helper.to_array(weights["weight_gain"]) == 0.5
     code, _, err = run("export", fitted, "--to", "onnx")
     assert code == 2
-    assert "say where it goes: --out policy.onnx" in err
+    assert "say where it goes: --output policy.onnx" in err
 
 
 def test_formulas(run, fitted):
