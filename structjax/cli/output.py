@@ -26,7 +26,9 @@ def print_error(error: StructjaxError, *, as_json: bool) -> None:
             {"error": {"kind": error.kind, "message": message, "hint": error.hint}}
         )
     else:
-        print(f"structjax: error: {error}", file=sys.stderr)
+        # A reply that is awaited is no fault.
+        label = "" if error.kind == "pending" else "error: "
+        print(f"structjax: {label}{error}", file=sys.stderr)
 
 
 def progress(text: str) -> None:

@@ -21,7 +21,7 @@ def describe(size: Size) -> str:
 
 def elementwise(sizes: Sizes) -> Size:
     """Equal lengths, or scalars with vectors."""
-    lengths = sorted({size for size in sizes if size is not None})
+    lengths = list(dict.fromkeys(size for size in sizes if size is not None))
     if len(lengths) > 1:
         raise ShapeError(f"vectors of {lengths[0]} and {lengths[1]} do not combine")
     return lengths[0] if lengths else None

@@ -27,9 +27,9 @@ class ReplyPending(LLMUnavailable):
 
     def __init__(self, prompt: Path, reply: Path) -> None:
         super().__init__(
-            f"no reply yet to {prompt}",
+            f"waiting for the reply file {reply}",
             kind="pending",
-            hint=f"write it to {reply}, then --resume the run",
+            hint=f"write the answer to {prompt} there, then --resume the run",
             code="pending",
         )
 
@@ -133,7 +133,8 @@ class ManualModel:
     def _await(self, prompt: Path) -> str:
         """The reply's text, once it is there and has settled."""
         reply = reply_path(prompt)
-        self._echo(f"prompt: {prompt}  ->  write the reply to {reply}")
+        if not reply.exists() or not read_reply(reply).strip():
+            self._echo(f"prompt: {prompt}  ->  write the reply to {reply}")
         for settled in self._looks(reply):
             if settled:
                 text = read_reply(reply)

@@ -381,6 +381,11 @@ def test_names_of_refused_statements_in_branches_are_silent_later():
             "combine; written `a + b`: sum of two",
         ),
         (
+            "a = sum(obs.quat + obs.tiles.x)",
+            "SHAPE line 3: `obs.quat + obs.tiles.x`: vectors of 4 and 3 do not "
+            "combine; written `a + b`: sum of two",
+        ),
+        (
             "a = 0\nfor x in obs.tiles.x:\n    a = a + x",
             "LOOP line 4: `for ... in obs.tiles.x` is not a static loop; write `for i "
             "in range(n)` with a constant n of 1 to 64",

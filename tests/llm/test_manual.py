@@ -76,6 +76,16 @@ def test_reply_is_read_once_it_has_settled(tmp_path):
     assert reply.latency_s > 0.6
 
 
+def test_a_reply_that_is_there_is_not_asked_for_again(tmp_path):
+    lines = []
+    model = ManualModel(tmp_path, wait=False, settle_seconds=0.0, echo=lines.append)
+    with pytest.raises(ReplyPending):
+        model.complete(ask("a"))
+    reply_to(tmp_path, "001_a", "yes")
+    assert model.complete(ask("a")).text == "yes"
+    assert len(lines) == 1
+
+
 def test_white_space_is_no_reply(tmp_path):
     model = quick(tmp_path, wait=False)
     reply_to(tmp_path, "001_a", " \n")
@@ -86,7 +96,7 @@ def test_white_space_is_no_reply(tmp_path):
 
 
 def test_the_wait_has_a_deadline(tmp_path):
-    with pytest.raises(ReplyPending, match=r"no reply yet to .*001_a\.prompt\.md"):
+    with pytest.raises(ReplyPending, match=r"waiting for the reply file .*001_a\.reply\.md"):
         quick(tmp_path, deadline_s=0.05).complete(ask("a"))
 
 
