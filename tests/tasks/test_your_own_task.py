@@ -19,7 +19,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "your_own_task.md").read_text()
 def folder(tmp_path, monkeypatch):
     """A folder with the page's files, as the working directory."""
     files = re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)```", PAGE, re.DOTALL)
-    assert [name for name, _ in files] == ["my_task.py", "my_program.py", "record.py"]
+    names = ["my_task.py", "my_program.py", "other_start.py", "record.py"]
+    assert [name for name, _ in files] == names
     for name, text in files:
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
@@ -65,7 +66,7 @@ def _run(command, capsys):
 
 def test_the_page_can_be_followed(folder, capsys):
     assert _run(_commands("check")[0], capsys)["ok"]
-    written, fitted = _commands("evaluate")
+    written, weak, fitted = _commands("evaluate")
     result = _run(written, capsys)
     assert result["seeds"] == list(range(1000, 1010))
     # The goal gives 100, and a hundred steps of full force would cost 10.
@@ -73,12 +74,26 @@ def test_the_page_can_be_followed(folder, capsys):
     assert printed is not None
     assert result["mean"] == pytest.approx(float(printed.group(1)), abs=1)
     runpy.run_path("record.py")
+    # Nobody gets out: nothing but the cost of force.
+    assert -1 < _run(weak, capsys)["mean"] < 0
     values = _run(_commands("fit")[0], capsys)["values"]
-    # The demonstration is the program's own, with noise of 0.1 in the force; where the
-    # engine runs at full force half of that noise is clipped away.
+    # The demonstrator's effort is 40 and its noise 0.1; where the engine runs at full
+    # force half of that noise is clipped away.
     assert values["effort"] == pytest.approx(40, rel=0.15)
-    assert 0.07 < values["std_force"] < 0.11
-    assert _run(fitted, capsys)["mean"] > 90
+    assert 0.05 < values["std_force"] < 0.11
+    moved = _run(_commands("diff")[0], capsys)["refitted"]
+    assert [change["name"] for change in moved] == ["effort", "std_force"]
+    assert _run(fitted, capsys)["mean"] > 85
+
+
+def test_a_fit_that_was_too_short_says_what_to_do(folder, capsys):
+    runpy.run_path("record.py")
+    command = _commands("fit")[0].replace("3000", "1000")
+    with pytest.raises(SystemExit) as caught:
+        main(command.split())
+    assert caught.value.code == 0
+    advice = "NOT converged after 1000 updates: raise --num-updates"
+    assert advice in capsys.readouterr().out
 
 
 def test_refine_writes_its_first_prompt(folder, capsys):
