@@ -23,8 +23,9 @@ class Graph:
 
     policy: tyro.conf.Positional[Path]
     """A run directory, a saved policy (.json), or a program (.py)."""
-    task: str = "car_racing"
-    """Name of the task, or path/to/file.py:function."""
+    task: str | None = None
+    """Name of the task, or path/to/file.py:function (default: the run\'s or saved
+    policy\'s own, else car_racing)."""
     format: Literal["svg", "dot", "html"] | None = None
     """The drawing, Graphviz's language, or a page that describes what is pointed at;
     by default what the name of the output says, else svg."""
@@ -37,12 +38,11 @@ class Graph:
 
     def run_command(self) -> int:
         """Writes the graph."""
-        from structjax.policy_file import load_policy
+        from structjax.policy_file import load_policy, policy_task
         from structjax.runs import write_atomic
-        from structjax.tasks.loading import load_task
 
         form = self._form()
-        task = load_task(self.task)
+        task = policy_task(self.task, self.policy)
         found = load_policy(self.policy, task)
         path = self.output or Path(f"graph.{form}")
         write_atomic(path, self._text(form, found, task))
@@ -111,8 +111,9 @@ class Diff:
     """A run directory, a saved policy (.json), or a program (.py)."""
     new: tyro.conf.Positional[Path]
     """The same, for the other program."""
-    task: str = "car_racing"
-    """Name of the task, or path/to/file.py:function."""
+    task: str | None = None
+    """Name of the task, or path/to/file.py:function (default: the run\'s or saved
+    policy\'s own, else car_racing)."""
     html: Path | None = None
     """Write a page that marks what changed, too."""
     json: bool = False
@@ -122,11 +123,10 @@ class Diff:
         """Prints the changes."""
         from structjax.language.compare import difference
         from structjax.language.compare_views import difference_html, difference_text
-        from structjax.policy_file import load_policy
+        from structjax.policy_file import load_policy, policy_task
         from structjax.runs import write_atomic
-        from structjax.tasks.loading import load_task
 
-        task = load_task(self.task)
+        task = policy_task(self.task, self.old)
         old, new = (load_policy(path, task) for path in (self.old, self.new))
         structures = old.program.structure, new.program.structure
         found = difference(*structures, (old.values, new.values))
@@ -154,8 +154,9 @@ class Export:
     """A run directory, a saved policy (.json), or a program (.py) as written."""
     to: Literal["numpy", "onnx", "sympy", "latex"]
     """The form."""
-    task: str = "car_racing"
-    """Name of the task, or path/to/file.py:function."""
+    task: str | None = None
+    """Name of the task, or path/to/file.py:function (default: the run\'s or saved
+    policy\'s own, else car_racing)."""
     latent: str | None = None
     """Of sympy and latex: one latent or action; `action.NAME` for an action whose name
     a latent has too. By default all of them."""
@@ -170,11 +171,10 @@ class Export:
 
     def run_command(self) -> int:
         """Writes or prints the policy."""
-        from structjax.policy_file import load_policy
-        from structjax.tasks.loading import load_task
+        from structjax.policy_file import load_policy, policy_task
 
         self._check()
-        task = load_task(self.task)
+        task = policy_task(self.task, self.policy)
         result = self._result(load_policy(self.policy, task), task)
         if self.output is not None:
             _save(self.output, result)
