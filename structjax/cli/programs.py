@@ -232,9 +232,8 @@ class Fit:
         print(text_table(("parameter", "written", "fitted"), rows))
         print(f"\n{report['text']}\n")
         if report["report"] and not report["report"]["converged"]:
-            advice = "drop --preset and " if self.preset else ""
             print(
-                f"NOT converged after {config.num_updates} updates: {advice}raise "
+                f"NOT converged after {self.config.num_updates} updates: raise "
                 "--num-updates (or --learning-rate)\n"
             )
         print(f"saved {self.output}")
