@@ -9,10 +9,11 @@ from structjax.errors import StructjaxError
 from structjax.files import read_text, write_json
 from structjax.forms import read_form
 from structjax.language.hashing import interface_hash, semantic_hash
-from structjax.language.parse import Program, parse
+from structjax.language.parse import Program, StructureError, parse
 from structjax.manifest import VALUES, read_manifest, task_spec
 from structjax.policy import StructuredPolicy, initial_values, variables_from
 from structjax.provenance import git_commit, versions
+from structjax.runs import best_round
 from structjax.tasks.base import Task
 from structjax.tasks.loading import load_task
 
@@ -25,12 +26,14 @@ class LoadedPolicy(NamedTuple):
       values: constrained weight values by name.
       policy: the compiled policy.
       variables: its parameters.
+      note: what the user is to know of it, e.g. that its run is unfinished.
     """
 
     program: Program
     values: Mapping[str, float]
     policy: StructuredPolicy
     variables: Any
+    note: str = ""
 
 
 def loaded(program: Program, values: Mapping[str, float], task: Task) -> LoadedPolicy:
@@ -44,7 +47,7 @@ def loaded(program: Program, values: Mapping[str, float], task: Task) -> LoadedP
 def load_policy(path: Path | str, task: Task) -> LoadedPolicy:
     """The best round of a run directory, a saved policy (.json), or a program (.py).
 
-    A program has its written values.
+    Of an unfinished run it is the best round so far. A program has its written values.
 
     Raises:
       StructjaxError: nothing of that kind there, or made for another task.
@@ -54,8 +57,36 @@ def load_policy(path: Path | str, task: Task) -> LoadedPolicy:
         return _from_run(path, task)
     if path.suffix == ".json":
         return _from_json(path, task)
-    program = parse(read_program(path), task.schema)
+    program = program_of(path, task)
     return loaded(program, initial_values(program.structure), task)
+
+
+def program_of(path: Path | str, task: Task) -> Program:
+    """The program of a file.
+
+    Raises:
+      StructjaxError: it cannot be read, is not accepted, or holds a PyTorch module.
+    """
+    text = read_program(path)
+    try:
+        return parse(text, task.schema)
+    except StructureError:
+        if is_torch(text):
+            raise StructjaxError(TORCH, kind="program", hint=torch_hint(path)) from None
+        raise
+
+
+TORCH = "this looks like a PyTorch module"
+
+
+def is_torch(text: str) -> bool:
+    """Whether a refused text seems to be a PyTorch module."""
+    return "import torch" in text or "from torch" in text or "nn.Module" in text
+
+
+def torch_hint(path: Path | str) -> str:
+    """The command that takes it."""
+    return f"structjax check --from torch {path} --output PROGRAM.py"
 
 
 def read_program(path: Path | str) -> str:
@@ -127,14 +158,20 @@ def saved_round(run: Path, index: int, task: Task) -> tuple[Program, dict[str, f
 def _from_run(path: Path, task: Task) -> LoadedPolicy:
     manifest = read_manifest(path)
     _same_task(manifest["task"], task, path)
-    best = manifest.get("best_round")
+    best = best_round(path, manifest)
     if best is None:
         raise StructjaxError(
             f"run {path} has no best round yet (status {manifest['status']})",
             kind="run",
             hint=f"finish it with --resume {path}",
         )
-    return loaded(*saved_round(path, best, task), task)
+    found = loaded(*saved_round(path, best, task), task)
+    if manifest.get("best_round") is not None:
+        return found
+    return found._replace(
+        note=f"run {path} is unfinished (status {manifest['status']}): round {best} "
+        "is its best so far"
+    )
 
 
 def _read_saved(path: Path) -> dict[str, Any]:

@@ -208,6 +208,8 @@ class Loop:
         self.rounds.append(Round(candidate, gate, words))
         if gate.accepted:
             self.best = index
+        verdict = "accepted" if gate.accepted else "refused"
+        self.progress(f"round {index}: gate {gate.mean:.1f}, {verdict}")
         self.run.log(
             phase="refine",
             round=index,

@@ -31,6 +31,22 @@ __all__ = [
 SUBDIRECTORIES = ("structures", "params", "tables", "diagnostics", "checkpoints")
 
 
+def finished_rounds(path: Path) -> list[dict[str, Any]]:
+    """What the log of a run says of its rounds, also of a run that is under way."""
+    log = path / "metrics.jsonl"
+    lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
+    rows = map(json.loads, lines)
+    return [row for row in rows if row.get("phase") == "refine"]
+
+
+def best_round(path: Path, manifest: Mapping[str, Any]) -> int | None:
+    """The best round, of an unfinished run the best so far: the last accepted one."""
+    if manifest.get("best_round") is not None:
+        return int(manifest["best_round"])
+    accepted = [int(row["round"]) for row in finished_rounds(path) if row["accepted"]]
+    return accepted[-1] if accepted else None
+
+
 def default_directory(task: str) -> Path:
     """`runs/<task>-<date>-<time>-<hex6>` below the working directory."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")

@@ -7,8 +7,11 @@ from test_refine import REPLIES, TESTS, revise, run
 from toy import toy_task
 
 from structjax.cli.refine import summary
+from structjax.errors import StructjaxError
 from structjax.llm.scripted import ScriptedModel
+from structjax.policy_file import load_policy
 from structjax.refinement import RefinementConfig
+from structjax.report import write_report
 from structjax.session import refine
 
 
@@ -25,6 +28,48 @@ def test_the_report_shows_every_additional_test(tmp_path):
     page = (outcome.run / "report.html").read_text()
     places = [page.index(f"look_{i} 40") for i in range(3)]
     assert places == sorted(places)
+
+
+def test_an_unfinished_run_has_its_best_round_so_far(tmp_path):
+    def reply(request):
+        if request.slot == "round2/tests":
+            raise KeyboardInterrupt
+        return REPLIES[request.slot]
+
+    told = []
+    with pytest.raises(KeyboardInterrupt):
+        refine(
+            toy_task(),
+            ScriptedModel(reply),
+            config=RefinementConfig(rounds=3),
+            directory=tmp_path / "run",
+            progress=told.append,
+        )
+    # Gain 0.5, then 1, then 0.25, which the gate refuses.
+    gates = [line for line in told if "gate " in line]
+    mean = -0.45 * sum(0.75**k for k in range(1, 6))
+    assert gates[0] == f"round 0: gate {mean:.1f}, accepted"
+    assert [line.split(", ")[-1] for line in gates] == [
+        *("accepted", "accepted", "refused")
+    ]
+    found = load_policy(tmp_path / "run", toy_task())
+    assert found.values["gain"] == 1.0
+    assert "unfinished (status interrupted): round 1 is its best so far" in found.note
+    page = write_report(tmp_path / "run", toy_task()).read_text()
+    assert "round 1 is the best so far; not evaluated yet" in page
+    assert "<tr><td>2<td>refused" in page
+
+
+def test_before_the_first_round_there_is_nothing_to_report(tmp_path):
+    def reply(request):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, ScriptedModel(reply))
+    with pytest.raises(StructjaxError, match="has no accepted round yet"):
+        write_report(tmp_path / "run", toy_task())
+    with pytest.raises(StructjaxError, match="has no best round yet"):
+        load_policy(tmp_path / "run", toy_task())
 
 
 def test_a_single_gate_seed_ends_in_a_report(tmp_path):

@@ -6,7 +6,7 @@ from typing import Any
 
 import tyro
 
-from structjax.cli.output import print_json, text_table
+from structjax.cli.output import print_json, progress, text_table
 from structjax.errors import StructjaxError
 
 
@@ -121,8 +121,11 @@ class Report:
     def run_command(self) -> int:
         """Writes report.html into the run directory."""
         from structjax.report import write_report
+        from structjax.runs import read_json
 
         path = write_report(self.run)
+        if read_json(self.run / "manifest.json").get("best_round") is None:
+            progress(f"run {self.run} is unfinished: this shows its rounds so far")
         if self.json:
             print_json({"report": str(path)})
         else:

@@ -2,13 +2,12 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from structjax.errors import StructjaxError
 from structjax.files import jsonable
 from structjax.ranges import seed_number
-from structjax.tasks.base import Task
 
 MAX_EPISODES = 65_536
 
@@ -36,6 +35,12 @@ def progress(text: str) -> None:
     print(f"structjax: {text}", file=sys.stderr, flush=True)
 
 
+def tell(note: str) -> None:
+    """A policy's note, if it has one."""
+    if note:
+        progress(note)
+
+
 def text_table(
     header: Sequence[str], rows: Iterable[Sequence[object]], *, words: bool = False
 ) -> str:
@@ -52,19 +57,22 @@ def text_table(
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
-def seed_range(text: str) -> range:
-    """The half-open range `A:B`.
+def seed_range(text: str, named: Mapping[str, range]) -> range:
+    """One of the named sets, or the half-open range `A:B`.
 
     Raises:
       StructjaxError: not two integers, nothing between them, or out of range.
     """
+    if text in named:
+        return named[text]
     try:
         first, last = (int(part) for part in text.split(":"))
     except ValueError:
         raise StructjaxError(
             f"seeds {text[:60]!r} are not a range",
             kind="seeds",
-            hint="write A:B for A, A + 1 ... B - 1, e.g. 1000:1010",
+            hint="write A:B for A, A + 1 ... B - 1, e.g. 1000:1010, or one of "
+            f"{', '.join(named)}",
         ) from None
     if last <= first:
         raise StructjaxError(
@@ -79,12 +87,3 @@ def seed_range(text: str) -> range:
             hint=f"at most {MAX_EPISODES:,} are played side by side",
         )
     return range(first, last)
-
-
-def task_seeds(text: str, task: Task) -> range:
-    """One of the task's seed sets by its name, or a range `A:B`.
-
-    Raises:
-      StructjaxError: neither.
-    """
-    return task.seeds.get(text) or seed_range(text)

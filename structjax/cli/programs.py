@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from structjax.cli.output import print_json, progress, task_seeds, text_table
+from structjax.cli.output import print_json, progress, seed_range, tell, text_table
 from structjax.compilation import enable_compile_cache
 from structjax.errors import StructjaxError
 from structjax.likelihood import ImitationConfig
@@ -50,7 +50,7 @@ class Check:
         """Parses the program and prints its problems, or what it consists of."""
         from structjax.language.hashing import interface_hash, semantic_hash
         from structjax.language.parse import StructureError
-        from structjax.policy_file import read_program
+        from structjax.policy_file import TORCH, is_torch, read_program, torch_hint
         from structjax.tasks.loading import load_task
 
         task = load_task(self.task)
@@ -92,6 +92,8 @@ class Check:
         if self.json:
             print_json(result)
         else:
+            if not result["ok"] and self.source != "torch" and is_torch(text):
+                print(f"{TORCH}: {torch_hint(self.program)}")
             _print_check(result)
         return 0 if result["ok"] else 1
 
@@ -199,15 +201,14 @@ class Fit:
     def run_command(self) -> int:
         """Fits and saves."""
         from structjax.demonstration import load_demonstration
-        from structjax.language.parse import parse
         from structjax.ledger import Ledger
-        from structjax.policy_file import read_program, save_policy
+        from structjax.policy_file import program_of, save_policy
         from structjax.rounds import fit_program
         from structjax.tasks.loading import load_task
 
         enable_compile_cache()
         task = load_task(self.task)
-        program = parse(read_program(self.program), task.schema)
+        program = program_of(self.program, task)
         demonstration = load_demonstration(self.demonstration, task.schema)
         ledger = Ledger()
         progress(f"fitting {len(program.structure.parameters)} weights")
@@ -278,7 +279,8 @@ class Evaluate:
         enable_compile_cache()
         task = policy_task(self.task, self.policy)
         found = load_policy(self.policy, task)
-        seeds = task_seeds(self.seeds, task)
+        tell(found.note)
+        seeds = seed_range(self.seeds, task.seeds)
         result = evaluate(
             found.policy,
             found.variables,

@@ -7,7 +7,7 @@ from typing import Literal
 
 import tyro
 
-from structjax.cli.output import print_json, progress, task_seeds
+from structjax.cli.output import print_json, progress, seed_range, tell
 from structjax.compilation import enable_compile_cache
 from structjax.ranges import MAX_SEED, whole_number
 
@@ -55,7 +55,8 @@ class Rollout:
         enable_compile_cache()
         task = policy_task(self.task, self.policy)
         found = load_policy(self.policy, task)
-        seeds = task_seeds(self.seeds, task)
+        tell(found.note)
+        seeds = seed_range(self.seeds, task.seeds)
         progress(f"{len(seeds)} episodes of at most {task.horizon} steps")
         key = jax.random.key(self.key)
         arm = found.policy, found.variables

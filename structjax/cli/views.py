@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from structjax.cli.output import print_json, progress
+from structjax.cli.output import print_json, progress, tell
 from structjax.errors import StructjaxError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Graph:
         form = self._form()
         task = policy_task(self.task, self.policy)
         found = load_policy(self.policy, task)
+        tell(found.note)
         path = self.output or Path(f"graph.{form}")
         write_atomic(path, self._text(form, found, task))
         if self.json:
@@ -128,6 +129,8 @@ class Diff:
 
         task = policy_task(self.task, self.old)
         old, new = (load_policy(path, task) for path in (self.old, self.new))
+        tell(old.note)
+        tell(new.note)
         structures = old.program.structure, new.program.structure
         found = difference(*structures, (old.values, new.values))
         if self.html is not None:
@@ -175,7 +178,9 @@ class Export:
 
         self._check()
         task = policy_task(self.task, self.policy)
-        result = self._result(load_policy(self.policy, task), task)
+        found = load_policy(self.policy, task)
+        tell(found.note)
+        result = self._result(found, task)
         if self.output is not None:
             _save(self.output, result)
         text = result if self.output is None else None

@@ -8,17 +8,18 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from structjax.errors import StructjaxError
 from structjax.forms import read_form
 from structjax.gate import difference_text
 from structjax.language.parse import Program
 from structjax.ledger import Ledger
-from structjax.manifest import FINDING, read_finished, task_spec
+from structjax.manifest import FINDING, read_finished, read_manifest, task_spec
 from structjax.policy_file import read_program, saved_round
 from structjax.report.charts import rounds_chart
 from structjax.report.episodes import episode_data
 from structjax.report.graph import graph_svg
 from structjax.rounds import fitted_text
-from structjax.runs import write_atomic
+from structjax.runs import best_round, finished_rounds, write_atomic
 from structjax.table import load_table
 from structjax.tasks.base import Task
 from structjax.tasks.loading import load_task
@@ -27,7 +28,7 @@ _ASSETS = Path(__file__).parent / "assets"
 
 
 def write_report(run: Path, task: Task | None = None) -> Path:
-    """Writes `report.html` into a finished run's directory.
+    """Writes `report.html` into a run's directory; of an unfinished run a short one.
 
     The page is self-contained: no script, style or font is fetched from anywhere.
 
@@ -36,19 +37,26 @@ def write_report(run: Path, task: Task | None = None) -> Path:
       task: its task; looked up by name when omitted.
 
     Raises:
-      StructjaxError: not a run directory, or the run has no evaluation yet.
+      StructjaxError: not a run directory, or no round is finished yet.
     """
-    manifest = read_finished(run)
+    manifest = read_manifest(run)
+    best = best_round(run, manifest)
+    if best is None:
+        raise StructjaxError(
+            f"run {run} has no accepted round yet (status {manifest['status']})",
+            kind="run",
+            hint=f"continue it with --resume {run}",
+        )
     task = load_task(task_spec(manifest)) if task is None else task
-    programs = [saved_round(run, r["round"], task) for r in manifest["rounds"]]
-    sections = [
-        _head(manifest),
-        _rounds(manifest),
-        _best(run, manifest, programs[manifest["best_round"]]),
-        _episodes(run, manifest, task),
-        _edits(run, manifest, programs),
-        _provenance(manifest),
-    ]
+    if "evaluation" in manifest:
+        sections = _whole(run, read_finished(run), task)
+    else:
+        manifest["best_round"] = best
+        sections = [
+            _unfinished(run, manifest),
+            _best(run, manifest, saved_round(run, best, task)),
+            _provenance(manifest),
+        ]
     html = (
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
         '<meta name=viewport content="width=device-width">'
@@ -59,6 +67,33 @@ def write_report(run: Path, task: Task | None = None) -> Path:
     )
     write_atomic(run / "report.html", html)
     return run / "report.html"
+
+
+def _whole(run: Path, manifest: dict[str, Any], task: Task) -> list[str]:
+    programs = [saved_round(run, r["round"], task) for r in manifest["rounds"]]
+    return [
+        _head(manifest),
+        _rounds(manifest),
+        _best(run, manifest, programs[manifest["best_round"]]),
+        _episodes(run, manifest, task),
+        _edits(run, manifest, programs),
+        _provenance(manifest),
+    ]
+
+
+def _unfinished(run: Path, manifest: dict[str, Any]) -> str:
+    """What is known before the evaluation: the gate of every round so far."""
+    rows = "".join(
+        f"<tr><td>{row['round']}<td>{'accepted' if row['accepted'] else 'refused'}"
+        f"<td>{row['gate_mean']:.1f}<td>{row['gate_worst']:.1f}</tr>"
+        for row in finished_rounds(run)
+    )
+    return (
+        f"<h1>{escape(manifest['task'])}: refinement run, unfinished</h1>"
+        f"<p class=lead>status {escape(manifest['status'])} · round "
+        f"{manifest['best_round']} is the best so far; not evaluated yet</p>"
+        f"<table><tr><th>round<th>gate<th>gate mean<th>gate worst</tr>{rows}</table>"
+    )
 
 
 def _card(label: str, value: str) -> str:

@@ -129,6 +129,9 @@ def test_a_manual_reply_that_is_not_there_yet(capsys, tmp_path):
 def test_bad_seed_ranges(capsys, program, seeds):
     line = refused(capsys, "evaluate", program, "--task", TOY, "--seeds", seeds)
     assert "A:B" in line
+    if seeds in ("5", "a:b"):
+        assert "or one of " in line
+        assert "gate" in line
 
 
 def test_an_unknown_simulator(capsys, program):

@@ -59,7 +59,13 @@ def test_a_faulty_module_is_listed_with_its_problems(capsys, tmp_path):
 def test_a_module_is_no_program(capsys):
     code, out, _ = run(capsys, "check", FIXTURES / "car_r0.py")
     assert code == 1
+    path = FIXTURES / "car_r0.py"
+    hint = f"structjax check --from torch {path} --output PROGRAM.py"
+    assert out.splitlines()[0] == f"this looks like a PyTorch module: {hint}"
     assert "error IMPORT" in out
+    code, _, err = run(capsys, "evaluate", path)
+    assert code == 2
+    assert err == f"structjax: error: this looks like a PyTorch module; {hint}\n"
 
 
 def test_output_is_for_modules(capsys, tmp_path):

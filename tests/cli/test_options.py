@@ -91,7 +91,7 @@ def test_seeds_that_no_generator_takes_or_no_memory_holds(capsys, program, seeds
 
 
 def test_the_last_seed_is_accepted():
-    assert list(seed_range("4294967294:4294967296")) == [2**32 - 2, 2**32 - 1]
+    assert list(seed_range("4294967294:4294967296", {})) == [2**32 - 2, 2**32 - 1]
 
 
 def test_options_go_on_top_of_a_preset():

@@ -1,6 +1,7 @@
 "use strict";
 (function () {
-  const episodes = JSON.parse(document.getElementById("episodes").textContent);
+  const data = document.getElementById("episodes");
+  const episodes = data ? JSON.parse(data.textContent) : [];
   const root = document.getElementById("player");
   if (!root || !episodes.length) return;
   const select = root.querySelector("select");
