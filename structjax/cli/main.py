@@ -67,6 +67,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _parse(arguments: list[str]) -> Any:
     """The command with its options."""
+    if arguments == ["demo"]:  # tyro's own message names the help of `structjax` alone
+        raise StructjaxError(
+            "demo needs a subcommand, list or synth",
+            kind="options",
+            hint="see `structjax demo --help`",
+        )
     command: Any = tyro.cli(
         _command_type(),
         prog="structjax",

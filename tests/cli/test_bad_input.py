@@ -125,6 +125,10 @@ def test_a_manual_reply_that_is_not_there_yet(capsys, tmp_path):
     assert manifest["status"] == "interrupted"
 
 
+def test_demo_alone_names_its_help(capsys):
+    assert "see `structjax demo --help`" in refused(capsys, "demo")
+
+
 @pytest.mark.parametrize("seeds", ["5", "9:9", "a:b", "7:3"])
 def test_bad_seed_ranges(capsys, program, seeds):
     line = refused(capsys, "evaluate", program, "--task", TOY, "--seeds", seeds)

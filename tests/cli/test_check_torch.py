@@ -1,6 +1,7 @@
 """`structjax check --from torch`: reports, writes, refuses."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,23 @@ def test_a_written_module_is_a_program_of_the_language(capsys, tmp_path):
     code, again, _ = run(capsys, "check", written)
     assert code == 0
     assert again.split("semantic hash")[0] == out.split("semantic hash")[0]
+
+
+@pytest.mark.slow
+def test_the_page_quotes_the_return_of_its_two_commands(capsys, monkeypatch, tmp_path):
+    page = (FIXTURES.parents[2] / "docs" / "torch.md").read_text()
+    quoted = re.search(r"([\d.]+) ± ([\d.]+) with the values as written", page)
+    assert quoted is not None
+    check, evaluate = re.findall(r"^structjax (.*)$", page, re.MULTILINE)[:2]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tests").symlink_to(FIXTURES.parents[1])
+    assert run(capsys, *check.split())[0] == 0
+    code, out, _ = run(capsys, *evaluate.split(), "--json")
+    result = json.loads(out.splitlines()[-1])
+    assert code == 0
+    # Long episodes amplify the last digit of a machine's float32 arithmetic.
+    assert result["mean"] == pytest.approx(float(quoted[1]), abs=15)
+    assert result["std_ddof0"] == pytest.approx(float(quoted[2]), abs=15)
 
 
 def test_a_faulty_module_is_listed_with_its_problems(capsys, tmp_path):
