@@ -220,7 +220,7 @@ def _whole_lines(path: Path) -> frozenset[str]:
     whole, newline, torn = path.read_bytes().rpartition(b"\n")
     if torn:
         write_atomic(path, whole + newline)
-    return frozenset(whole.decode().split("\n"))
+    return frozenset(whole.decode(errors="replace").split("\n"))
 
 
 def _check_unused(path: Path) -> None:

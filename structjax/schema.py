@@ -1,8 +1,15 @@
 """Named, documented observation and action fields. No JAX here."""
 
+import keyword
+import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
+
+from structjax.errors import StructjaxError
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,14 @@ class ActionField:
         return 0.5 * (self.high - self.low)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Table columns of the action and of its distribution."""
+        stem = f"action_{self.name}"
+        if self.choices is not None:
+            return (stem, *self.logit_columns)
+        return (f"{stem}_mean", f"{stem}_std", f"{stem}_sampled", stem)
+
+    @property
     def logit_columns(self) -> tuple[str, ...]:
         """Table columns of the choices' logits: `action_push_logit_left ...`."""
         words = (
@@ -80,6 +95,26 @@ class Schema:
 
     observations: tuple[Field, ...]
     actions: tuple[ActionField, ...]
+
+    def __post_init__(self) -> None:
+        """Checks that programs can name, and tables can hold, every field.
+
+        Raises:
+          StructjaxError: a name, size or range that cannot be used.
+        """
+        for field in self.observations:
+            _check_name(field.name, "observation field", field.name.split("."))
+            _check_size(field)
+        for action in self.actions:
+            _check_name(action.name, "action", [action.name])
+            _check_action(action)
+        if self.discrete and len(self.actions) > 1:
+            names = ", ".join(action.name for action in self.actions)
+            raise _refused(f"{len(self.actions)} actions ({names}), one with choices")
+        _check_distinct([f.name for f in self.observations], "observation field")
+        _check_distinct([a.name for a in self.actions], "action")
+        _check_distinct(self.columns(), "observation column")
+        _check_distinct([c for a in self.actions for c in a.columns], "action column")
 
     @property
     def observation_size(self) -> int:
@@ -129,3 +164,52 @@ class Schema:
                 part = part[..., list(field.mirror_order)]
             mirrored[..., self.slice_of(field.name)] = field.mirror * part
         return mirrored
+
+
+def _refused(message: str) -> StructjaxError:
+    return StructjaxError(
+        f"the schema has {message}",
+        kind="schema",
+        hint="distinct names as in Python, ranges with low < high and one choice, or "
+        "continuous actions, are accepted",
+    )
+
+
+def _check_name(name: str, what: str, parts: Sequence[str]) -> None:
+    """Refuses a name that no program can write."""
+    for part in parts:
+        if (
+            not (part.isascii() and part.isidentifier())
+            or keyword.iskeyword(part)
+            or part.startswith("__")
+        ):
+            raise _refused(f"the {what} {name!r}, which no program can name")
+
+
+def _check_size(field: Field) -> None:
+    size = field.size
+    if size is not None and (not isinstance(size, Integral) or size < 1):
+        raise _refused(f"the observation field {field.name!r} of size {size!r}")
+    if not field.low <= field.high:
+        raise _refused(
+            f"the observation field {field.name!r} with the range [{field.low:g}, "
+            f"{field.high:g}]"
+        )
+
+
+def _check_action(action: ActionField) -> None:
+    if action.choices is not None:
+        if len(set(action.choices)) < max(1, len(action.choices)):
+            raise _refused(f"the action {action.name!r} of choices {action.choices}")
+    elif not -math.inf < action.low < action.high < math.inf:
+        raise _refused(
+            f"the action {action.name!r} with the range [{action.low:g}, "
+            f"{action.high:g}]"
+        )
+
+
+def _check_distinct(names: Sequence[str], what: str) -> None:
+    """Refuses names that occur twice."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise _refused(f"the {what} {name!r} {count} times")

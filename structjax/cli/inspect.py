@@ -75,12 +75,12 @@ class Runs:
 
     def run_command(self) -> int:
         """Prints one line per run."""
-        from structjax.runs import read_json
+        from structjax.manifest import read_manifest
 
         rows = []
         for manifest in sorted(self.directory.glob("*/manifest.json")):
             try:
-                rows.append(_run_row(manifest.parent, read_json(manifest)))
+                rows.append(_run_row(manifest.parent, read_manifest(manifest.parent)))
             except StructjaxError:
                 rows.append({"run": str(manifest.parent), "status": "unreadable"})
         if self.json:
@@ -95,14 +95,14 @@ class Runs:
 
 
 def _run_row(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    evaluation = manifest.get("evaluation") or {}
-    mean = evaluation.get("mean")
+    evaluation = manifest.get("evaluation")
+    mean = evaluation.get("mean") if isinstance(evaluation, dict) else None
     return {
         "run": str(path),
         "task": manifest.get("task"),
         "status": manifest.get("status"),
         "best_round": manifest.get("best_round"),
-        "mean": None if mean is None else round(mean, 1),
+        "mean": round(mean, 1) if isinstance(mean, int | float) else None,
     }
 
 

@@ -272,11 +272,12 @@ def _power(
         return None
     value = apply(OPERATORS["pow"], [base, number(static)], node, state)
     if static != int(static) and value and value.static is None:
+        floor = "0" if static > 0 else "1e-6"
         state.problems.warn(
             "FRACTIONAL_POWER",
             node.lineno,
-            f"`{excerpt(node)}` is NaN where its base is negative",
-            "`sqrt(x)` is safe",
+            f"`{excerpt(node)}` takes a base below {floor} as {floor}",
+            f"a power that keeps the sign is `sign(x) * abs(x) ** {static:g}`",
         )
     return value
 

@@ -48,7 +48,7 @@ CODES = {
     "UNUSED_HELPER": "warning: a helper that is never called",
     "NO_WEIGHT": "warning: nothing but the standard deviations can be trained",
     "BLIND_ACTION": "warning: an action that does not depend on the observation",
-    "FRACTIONAL_POWER": "warning: a fractional power, NaN for a negative base",
+    "FRACTIONAL_POWER": "warning: a fractional power, which floors its base",
 }
 
 

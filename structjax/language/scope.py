@@ -71,6 +71,7 @@ class Scope:
       function: name of the helper, empty in the policy.
       in_loop: whether assigned names may be updated.
       in_branch: whether this is a branch of an `if`, which may update outer names.
+      in_static: whether this is the only branch of an `if` that is read.
       fresh: names assigned in this branch.
       forgotten: names that faulty statements would have assigned.
       later: name -> line of its first assignment anywhere in the function.
@@ -82,6 +83,7 @@ class Scope:
     function: str = ""
     in_loop: bool = False
     in_branch: bool = False
+    in_static: bool = False
     fresh: dict[str, None] = field(default_factory=dict)
     forgotten: dict[str, None] = field(default_factory=dict)
     later: dict[str, int] = field(default_factory=dict)

@@ -129,7 +129,8 @@ def _defined(name: str, value: Value, scope: Scope, state: Lowering) -> Value:
 
 def _assignable(name: str, node: ast.stmt, scope: Scope, state: Lowering) -> bool:
     line = scope.lines.get(name)
-    updatable = scope.in_loop or (scope.in_branch and name not in scope.fresh)
+    branch = scope.in_branch or scope.in_static
+    updatable = scope.in_loop or (branch and name not in scope.fresh)
     if name in scope.loops:
         text, code = f"`{name}` is a loop variable", "SHADOW"
     elif name in RESERVED:
@@ -224,7 +225,7 @@ def _if(node: ast.If, scope: Scope, state: Lowering) -> None:
     condition = lower_truth(node.test, scope, state)
     if condition and condition.static is not None:
         # Known from loop variables: only one branch is ever read.
-        _block(node.body if condition.static else node.orelse, scope, state)
+        _read_branch(node.body if condition.static else node.orelse, scope, state)
         return
     branches = [scope.branch(), scope.branch()]
     for branch, body in zip(branches, (node.body, node.orelse), strict=True):
@@ -236,6 +237,14 @@ def _if(node: ast.If, scope: Scope, state: Lowering) -> None:
         _merge(name, condition, branches, node, scope, state)
     for branch in branches:
         _forget_names(branch.forgotten, scope)
+
+
+def _read_branch(body: Sequence[ast.stmt], scope: Scope, state: Lowering) -> None:
+    """The only branch that is read; like any branch it may update outer names."""
+    before, inside = scope.fresh, scope.in_static
+    scope.fresh, scope.in_static = {}, True
+    _block(body, scope, state)
+    scope.fresh, scope.in_static = before | scope.fresh, inside
 
 
 def _merge(

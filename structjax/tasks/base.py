@@ -1,13 +1,20 @@
 """What a task is: an environment, a named schema, a description and its seeds."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import jax
 
 from structjax.errors import StructjaxError
+from structjax.ranges import MAX_SEED
 from structjax.schema import Schema
+
+NEEDED_SEEDS = ("test", "gate", "selection", "debug")
+"""What a refinement run needs."""
+MAX_SEEDS = 1_000_000
 
 DEFAULT_SEEDS: Mapping[str, range] = {
     "test": range(1000, 1010),
@@ -72,7 +79,40 @@ class Task:
     scene: Callable[[int], dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        """Checks that the seed sets are disjoint."""
+        """Checks name, horizon and seeds.
+
+        Raises:
+          StructjaxError: one of them cannot be used.
+        """
+        if not re.fullmatch(r"\w[\w.-]{0,99}", self.name):
+            raise self._refused(f"its name is {self.name!r:.60}", "letters, digits, _")
+        if not isinstance(self.horizon, Integral) or self.horizon < 1:
+            raise self._refused(
+                f"its horizon is {self.horizon!r}", "a whole number of at least 1"
+            )
+        for use in NEEDED_SEEDS:
+            if use not in self.seeds:
+                raise self._refused(
+                    f"it has no {use!r} seeds", f"sets for {', '.join(NEEDED_SEEDS)}"
+                )
+        for use, seeds in self.seeds.items():
+            self._check_seeds(use, seeds)
+        self._check_disjoint()
+
+    def _refused(self, problem: str, accepted: str) -> StructjaxError:
+        return StructjaxError(
+            f"task {self.name!r}: {problem}", kind="task", hint=f"accepted: {accepted}"
+        )
+
+    def _check_seeds(self, use: str, seeds: range) -> None:
+        usable = isinstance(seeds, range) and 0 < len(seeds) <= MAX_SEEDS
+        if not usable or min(seeds) < 0 or max(seeds) > MAX_SEED:
+            raise self._refused(
+                f"its {use!r} seeds are {seeds!r:.60}",
+                f"a range of 1 to {MAX_SEEDS:,} seeds in [0, {MAX_SEED}]",
+            )
+
+    def _check_disjoint(self) -> None:
         owner: dict[int, str] = {}
         for use, seeds in self.seeds.items():
             for seed in seeds:

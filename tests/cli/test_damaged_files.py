@@ -130,6 +130,26 @@ def test_a_damaged_checkpoint_is_named(capsys, copy, name, text):
     assert f"{name}.json" in refused(capsys, "refine", "--resume", copy)
 
 
+@pytest.mark.parametrize("text", ["null", "{}", "\xff"])
+def test_a_damaged_run_is_listed_as_such(capsys, copy, text):
+    (copy / "manifest.json").write_bytes(text.encode("latin-1"))
+    code, out, _ = run(capsys, "runs", copy.parent)
+    assert code == 0
+    assert "unreadable" in out
+
+
+def test_a_damaged_evaluation_does_not_hide_the_run(capsys, copy):
+    changed(copy, "manifest.json", lambda m: m.update(evaluation={"mean": "x"}))
+    code, out, _ = run(capsys, "runs", copy.parent)
+    assert code == 0
+    assert "done" in out
+
+
+def test_a_log_that_is_no_text_is_kept_beside_the_new_lines(capsys, copy):
+    (copy / "metrics.jsonl").write_bytes(b"\xff\xfe\n")
+    assert run(capsys, "refine", "--resume", copy)[0] == 0
+
+
 @pytest.mark.parametrize("name", ["structures/r1.py", "structures/r1.json"])
 def test_a_structure_that_is_gone_or_no_text_is_named(capsys, copy, name):
     for command in ("report", "evaluate"):

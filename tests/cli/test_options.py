@@ -104,6 +104,44 @@ def test_options_go_on_top_of_a_preset():
     assert (mixed.validation_share, mixed.final_learning_rate) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("fit", ["imitation", "anchored"])
+def test_a_fit_of_a_program_without_weights_saves_it_as_written(capsys, tmp_path, fit):
+    from test_failing_programs import FIXED, demonstration
+    from toy import SCHEMA
+
+    from structjax.demonstration import save_demonstration
+
+    save_demonstration(demonstration(), tmp_path / "demo.npz", SCHEMA)
+    (tmp_path / "fixed.py").write_text(FIXED)
+    output = tmp_path / "policy.json"
+    code, out, _ = run(
+        capsys,
+        *("fit", tmp_path / "fixed.py", "--task", TOY, "--fit", fit),
+        *("--demonstration", tmp_path / "demo.npz", "--output", output),
+    )
+    assert code == 0
+    assert "The program has no weights to fit." in out
+    assert run(capsys, "evaluate", output, "--task", TOY)[0] == 0
+
+
+@pytest.mark.parametrize("fit", ["imitation", "anchored"])
+def test_a_fit_that_fails_is_one_line(capfd, tmp_path, fit):
+    from test_failing_programs import NAN, demonstration
+    from toy import SCHEMA
+
+    from structjax.demonstration import save_demonstration
+
+    save_demonstration(demonstration(), tmp_path / "demo.npz", SCHEMA)
+    (tmp_path / "nan.py").write_text(NAN)
+    line = refused(
+        capfd,
+        *("fit", tmp_path / "nan.py", "--task", TOY, "--fit", fit),
+        *("--demonstration", tmp_path / "demo.npz"),
+        *("--output", tmp_path / "p.json", "--num-updates", "10", "--restarts", "2"),
+    )
+    assert "no restart of the fit has a finite likelihood" in line
+
+
 def command(program, stdout, **environment):
     """A command in its own process: exit status and stderr."""
     import os

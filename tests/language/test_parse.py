@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 from language.programs import CHOICE, DOOR, FIXTURES, SMALL, codes, parse, program, read
 
+from structjax.language.functions import FUNCTIONS
 from structjax.language.structure import (
     Call,
     Head,
@@ -410,3 +412,40 @@ def test_paper_programs_have_the_paper_s_counts(name, parameters, latents):
     ).structure
     assert len(structure.parameters) == parameters
     assert sum(latent.logged for latent in structure.latents) == latents
+
+
+@pytest.mark.parametrize("condition", ["True", "1 < 2", "False", "w > 0"])
+def test_a_branch_may_update_a_name_whether_or_not_its_condition_is_known(condition):
+    result = read("a = obs.yaw", f"if {condition}:\n    a = a + w")
+    last = next(v for v in result.structure.latents if v.name == "a")
+    assert last.size is None
+    kept = condition == "False"
+    assert (last.expression == YAW) == kept
+
+
+@pytest.mark.parametrize("condition", ["True", "w > 0"])
+def test_a_branch_may_not_update_a_name_twice(condition):
+    text = program("a = obs.yaw", f"if {condition}:\n    a = 1\n    a = 2")
+    assert codes(text) == ["REASSIGNED"]
+    text = program("a = obs.yaw", f"if {condition}:\n    a = 1", "a = 2")
+    assert codes(text) == ["REASSIGNED"]
+
+
+def test_a_name_updated_in_nested_known_branches_has_its_last_value():
+    lines = "if True:\n    a = w\n    if True:\n        a = a + 1\n    b = a"
+    result = read("a = obs.yaw", lines)
+    assert "a" in [v.name for v in result.structure.latents]
+    assert result.structure.latents[-1] == Latent("b", Variable("a"))
+
+
+@pytest.mark.parametrize(("exponent", "floor"), [("0.5", "0"), ("-0.5", "1e-6")])
+def test_a_fractional_power_says_what_it_makes_of_a_negative_base(exponent, floor):
+    (warning,) = [
+        p
+        for p in read(f"a = obs.yaw ** {exponent}").warnings
+        if p.code == "FRACTIONAL_POWER"
+    ]
+    assert f"takes a base below {floor} as {floor}" in warning.message
+    # As the function does: 0 ** 0.5, or (1e-6) ** -0.5.
+    value = float(FUNCTIONS["pow"](np.float32(-4.0), float(exponent)))
+    assert value == pytest.approx({"0.5": 0.0, "-0.5": 1000.0}[exponent], rel=1e-5)
