@@ -34,7 +34,11 @@ def _operators(expression: Expression) -> int:
 
 def check_budget(structure: Structure, problems: Problems) -> None:
     """Notes a program that would take minutes to compile or fill the memory."""
-    if (size := operations(structure)) > MAX_OPERATIONS:
+    unrolled = [latent.expression for latent in structure.latents]
+    size = sum(map(_operators, unrolled + outputs(structure)))
+    if size > MAX_OPERATIONS:  # finding loops takes longer than counting
+        size = operations(structure)
+    if size > MAX_OPERATIONS:
         text = f"the program expands to {size:,} operations"
         hint = f"at most {MAX_OPERATIONS:,} are accepted; use operators on vectors"
         problems.error("TOO_LONG", 1, text, hint)
