@@ -40,7 +40,6 @@ class Range:
 
 
 ANYTHING = Range(-_INF, _INF)
-_TRUTH = Range(0.0, 1.0)
 
 
 class Intervals:
