@@ -84,7 +84,7 @@ def begin(algorithm: Algorithm, keys: jax.Array, stacked: Any) -> TrainState:
     """The state before the first update of S runs with keys `[S]`."""
     state = jax.vmap(algorithm.init)(keys, stacked)
     runs = keys.shape[0]
-    none = jnp.full(runs, -jnp.inf), jnp.zeros(runs, jnp.int32)
+    none = jnp.full(runs, -jnp.inf, jnp.float32), jnp.zeros(runs, jnp.int32)
     totals = {name: jnp.zeros(runs, jnp.int32) for name in COUNTED}
     start = jax.vmap(algorithm.variables)(state)
     return TrainState(state, Best(start, *none), jnp.int32(0), totals)
