@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from structjax.rl.config import Ratio, WindowEnds
 
 LOG_RATIO_BOUND = 20.0
-"""The exponential of a log-ratio beyond this overflows the surrogate; there is no gradient there."""
+"""Beyond this the exponential overflows the surrogate; there is no gradient there."""
 
 
 class Windows(NamedTuple):
