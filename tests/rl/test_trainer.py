@@ -145,11 +145,12 @@ def test_start_states_are_different_ones_of_the_bank_each_shared_by_a_group():
     config = replace(CONFIG, groups=5)
     algorithm = PolicyGradient(Straight(), TASK, config, 10)
     bank = {}, jnp.arange(5.0) / 10
+    collect = jax.jit(algorithm.collect)
     state = algorithm.init(jax.random.key(0), Straight().start())
-    first = np.asarray(algorithm.collect(state, *bank).obs[0, :, 0])
+    first = np.asarray(collect(state, *bank).obs[0, :, 0])
     groups = first.reshape(5, 3)
     assert (groups == groups[:, :1]).all()
     np.testing.assert_allclose(np.sort(groups[:, 0]), np.arange(5) / 10)
     # A bank of one must do for all groups.
-    alone = algorithm.collect(state, {}, jnp.asarray([0.4]))
+    alone = collect(state, {}, jnp.asarray([0.4]))
     np.testing.assert_allclose(alone.obs[0, :, 0], 0.4)
