@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from structjax.cli.compare import Compare
 from structjax.cli.demo import Demo
 from structjax.cli.inspect import Operators, Report, Runs, Tasks
 from structjax.cli.output import print_error
@@ -23,6 +24,7 @@ _COMMANDS: dict[str, type] = {
     "rollout": Rollout,
     "diagnose": Diagnose,
     "evaluate": Evaluate,
+    "compare": Compare,
     "graph": Graph,
     "diff": Diff,
     "export": Export,

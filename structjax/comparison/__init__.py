@@ -1,0 +1,15 @@
+"""Arms of an experiment, and what the difference between them is."""
+
+from structjax.comparison.arms import Arm, Run, Selection, read_arms
+from structjax.comparison.compare import ArmSummary, Comparison, Pair, compare
+
+__all__ = [
+    "Arm",
+    "ArmSummary",
+    "Comparison",
+    "Pair",
+    "Run",
+    "Selection",
+    "compare",
+    "read_arms",
+]

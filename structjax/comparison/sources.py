@@ -1,0 +1,182 @@
+"""Where arms come from: run directories and tidy CSV files, named on a command line.
+
+`PATH[:ARM][@CHECKPOINT]`; several run directories joined by commas are one arm, each
+being one demonstration of it.
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from structjax.errors import StructjaxError
+from structjax.files import read_text
+from structjax.manifest import read_manifest
+
+HINT = (
+    "an arm is a run directory of `structjax rl`, the output of `structjax evaluate "
+    "--json`, or a CSV file with a column arm: FILE.csv or FILE.csv:ARM"
+)
+
+
+@dataclass(frozen=True)
+class Name:
+    """What one argument names."""
+
+    paths: tuple[Path, ...]
+    arm: str | None = None
+    checkpoint: str | None = None
+
+    @property
+    def label(self) -> str:
+        """How tables call it unless told otherwise."""
+        name = self.arm or _stem(self.paths[0])
+        return f"{name}@{self.checkpoint}" if self.checkpoint else name
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The rows of one arm as text, one column per CSV column, and whose they are."""
+
+    label: str
+    rows: pd.DataFrame
+    path: Path
+    task: str | None = None
+    checkpoint: str | None = None
+
+
+def parse_name(text: str) -> Name:
+    """The argument `PATH[:ARM][@CHECKPOINT]` or `RUN,RUN...[@CHECKPOINT]`.
+
+    What exists as a file is a path, whatever characters it has.
+    """
+    if Path(text).exists():
+        return Name((Path(text),))
+    stem, at, checkpoint = text.rpartition("@")
+    if at and stem and checkpoint:
+        return replace(parse_name(stem), checkpoint=checkpoint)
+    stem, colon, arm = text.rpartition(":")
+    if colon and arm and stem.endswith(".csv"):
+        return Name((Path(stem),), arm=arm)
+    return Name(tuple(Path(part) for part in text.split(",") if part) or (Path(text),))
+
+
+def read_sources(name: Name, file: str, columns: Sequence[str]) -> list[Source]:
+    """The tables that an argument names.
+
+    Args:
+      name: the argument.
+      file: the CSV file of a run directory.
+      columns: that its table must have.
+
+    Raises:
+      StructjaxError: a file is missing, is no such table, or has no such arm.
+    """
+    if len(name.paths) == 1:
+        path = name.paths[0]
+        if path.is_dir():
+            rows = read_rows(_inside(path, file), columns)
+            task = _task(path)
+            return [Source(name.label, rows, path, task, name.checkpoint)]
+        return _arms(name, read_rows(path, [*columns, "arm"]))
+    parts = []
+    for number, path in enumerate(name.paths, 1):
+        part = read_rows(_inside(path, file), columns)
+        if "demonstration" not in part:
+            part["demonstration"] = str(number)
+        parts.append(part)
+    if len(tasks := {_task(path) for path in name.paths}) > 1:
+        known = ", ".join(sorted(map(str, tasks)))
+        raise _unreadable(f"{name.label} joins runs of different tasks: {known}")
+    rows = pd.concat(parts, ignore_index=True).fillna("")
+    return [Source(name.label, rows, name.paths[0], tasks.pop(), name.checkpoint)]
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """A CSV table with its values as text.
+
+    Raises:
+      StructjaxError: it cannot be read, has no rows, or lacks a column.
+    """
+    text = read_text(path, kind="arm", hint=HINT)
+    try:
+        rows = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise _unreadable(f"{path} is not a CSV table: {error}".strip()) from error
+    if lacking := [column for column in columns if column not in rows]:
+        raise _unreadable(f"{path} has no column {', '.join(lacking)}")
+    if rows.empty:
+        raise _unreadable(f"{path} has no rows")
+    return rows.fillna("")  # fields that a short line lacks
+
+
+def numbers(rows: pd.DataFrame, column: str, path: Path) -> pd.Series:
+    """A column as finite numbers.
+
+    Raises:
+      StructjaxError: some are not.
+    """
+    values = pd.to_numeric(rows[column], errors="coerce").astype(float)
+    bad = ~values.abs().lt(float("inf"))
+    if bad.any():
+        first = rows[bad].iloc[0]
+        keys = ("arm", "demonstration", "training_seed", "episode_seed", "update")
+        where = ", ".join(f"{k} {first[k]}" for k in keys if first.get(k))
+        raise StructjaxError(
+            f"{path}: {int(bad.sum())} of {len(rows)} values of {column} are not "
+            f"finite, the first at {where or 'the first row'}: {first[column]!r:.40}",
+            kind="returns",
+            hint="find out why that run failed; nothing is dropped silently",
+        )
+    return values
+
+
+def _arms(name: Name, rows: pd.DataFrame) -> list[Source]:
+    """One source per arm of a CSV file, or the one that is named."""
+    path = name.paths[0]
+    labels = list(dict.fromkeys(rows["arm"]))
+    if name.arm is not None and name.arm not in labels:
+        raise StructjaxError(
+            f"{path} has no arm {name.arm!r}",
+            kind="arm",
+            hint=f"it has {', '.join(labels)}",
+        )
+    chosen = labels if name.arm is None else [name.arm]
+    return [
+        Source(
+            replace(name, arm=label).label,
+            rows[rows["arm"] == label].reset_index(drop=True),
+            path,
+            checkpoint=name.checkpoint,
+        )
+        for label in chosen
+    ]
+
+
+def _inside(run: Path, file: str) -> Path:
+    """The table of a run directory."""
+    if run.is_dir() and not (run / file).exists() and (run / "manifest.json").exists():
+        status = read_manifest(run)["status"]
+        raise StructjaxError(
+            f"run {run} has no {file} (status {status})",
+            kind="arm",
+            hint="let it finish, or give a run of `structjax rl`",
+        )
+    return run / file
+
+
+def _task(run: Path) -> str | None:
+    if not (run / "manifest.json").exists():
+        return None
+    return str(read_manifest(run)["task"])
+
+
+def _stem(path: Path) -> str:
+    name = path if path.name else path.resolve()
+    return name.stem if name.suffix in (".json", ".csv") else name.name
+
+
+def _unreadable(message: str) -> StructjaxError:
+    return StructjaxError(message, kind="arm", hint=HINT)
