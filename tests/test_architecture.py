@@ -27,7 +27,7 @@ LAYERS = (
     ("memory", "lowering", "policy", "tasks", "demonstration", "original"),
     ("rollout", "table", "manifest", "run_lock", "runs"),
     ("evaluation", "gate", "likelihood", "starts", "fit_report", "imitation"),
-    ("comparison", "curves"),
+    ("comparison",),
     ("diagnostics", "llm", "transcripts", "linting"),
     ("prompting", "policy_file", "dialogue"),
     ("rounds", "analysis", "report"),

@@ -1,4 +1,4 @@
-"""`structjax compare` and `structjax curves`."""
+"""`structjax compare`."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from structjax.cli.output import print_json, text_table
+from structjax.cli.output import as_object, print_json, text_table
 
 if TYPE_CHECKING:
     from structjax.comparison import Comparison
@@ -59,6 +59,10 @@ class Compare:
         selection = Selection(self.checkpoint, self.mode, self.seeds, self.simulator)
         arms = read_arms(self.arms, selection, self.labels)
         found = compare(arms, against=self.against, unit=self.unit)
+        if self.profile is not None:
+            from structjax.comparison.charts import draw_profiles
+
+            draw_profiles(arms, self.unit, self.profile)
         if self.json:
             print_json(_as_dict(found))
         elif self.latex:
@@ -72,21 +76,14 @@ def _as_dict(found: "Comparison") -> dict[str, Any]:
     from structjax.comparison.tables import verdicts
 
     pairs = [
-        {**_plain(pair), "verdict": verdict}
+        {**as_object(pair), "verdict": verdict}
         for pair, verdict in zip(found.pairs, verdicts(found), strict=True)
     ]
     return {
         **asdict(found),
-        "arms": [_plain(row) for row in found.arms],
+        "arms": [as_object(row) for row in found.arms],
         "pairs": pairs,
     }
-
-
-def _plain(record: Any) -> Any:
-    """Named tuples within named tuples as objects."""
-    if hasattr(record, "_asdict"):
-        return {k: _plain(v) for k, v in record._asdict().items()}
-    return record
 
 
 def _print_text(found: "Comparison") -> None:

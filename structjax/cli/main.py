@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from structjax.cli.compare import Compare
+from structjax.cli.curves import Curves
 from structjax.cli.demo import Demo
 from structjax.cli.inspect import Operators, Report, Runs, Tasks
 from structjax.cli.output import print_error
@@ -25,6 +26,7 @@ _COMMANDS: dict[str, type] = {
     "diagnose": Diagnose,
     "evaluate": Evaluate,
     "compare": Compare,
+    "curves": Curves,
     "graph": Graph,
     "diff": Diff,
     "export": Export,

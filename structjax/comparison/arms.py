@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,23 +11,20 @@ from numpy.typing import NDArray
 
 from structjax.comparison.sources import (
     Name,
+    Run,
     Source,
+    chosen_labels,
+    named,
     numbers,
     parse_name,
     read_sources,
+    runs_of,
 )
 from structjax.errors import StructjaxError
 from structjax.forms import mismatch, read_form
 from structjax.manifest import EVALUATION, read_manifest
 
 COLUMNS = ("training_seed", "checkpoint", "mode", "episode_seed", "return")
-
-
-class Run(NamedTuple):
-    """Which training run: its demonstration, where there are several, and its seed."""
-
-    demonstration: str
-    seed: str
 
 
 @dataclass(frozen=True)
@@ -92,27 +89,8 @@ def read_arms(
             kind="arm",
             hint="name two runs or files, or a CSV file with several arms",
         )
-    return [
-        replace(a, label=x) for a, x in zip(arms, _labels(arms, labels), strict=True)
-    ]
-
-
-def _labels(arms: Sequence[Arm], given: Sequence[str]) -> Sequence[str]:
-    own = [arm.label for arm in arms]
-    if given and len(given) != len(arms):
-        raise StructjaxError(
-            f"{len(given)} labels for {len(arms)} arms ({', '.join(own)})",
-            kind="options",
-            hint="give --labels one for each, in this order",
-        )
-    labels = list(given) or own
-    if twice := sorted({x for x in labels if labels.count(x) > 1}):
-        raise StructjaxError(
-            f"two arms are called {twice[0]!r}",
-            kind="options",
-            hint=f"give --labels {len(arms)} different names",
-        )
-    return labels
+    chosen = chosen_labels([arm.label for arm in arms], labels)
+    return [replace(a, label=label) for a, label in zip(arms, chosen, strict=True)]
 
 
 def _read(name: Name, selection: Selection) -> list[Arm]:
@@ -259,10 +237,7 @@ def _matrix(
     """Runs, tracks and returns `[R, E]` of rows, one per episode."""
     values = numbers(rows, "return", source.path)
     tracks = numbers(rows, "episode_seed", source.path).astype(int)
-    shown = rows.get("demonstration", pd.Series("", rows.index))
-    demonstrations = shown.map(_plain)
-    seeds = rows["training_seed"].map(_plain)
-    runs = list(map(Run, demonstrations, seeds))
+    runs = runs_of(rows)
     cells = dict(zip(zip(runs, tracks, strict=True), values, strict=True))
     if len(cells) < len(rows):
         keys = list(zip(runs, tracks, strict=True))
@@ -285,16 +260,3 @@ def _matrix(
             )
     returns = np.array([[cells[run, track] for track in every] for run in order])
     return order, every, returns
-
-
-def named(run: Run) -> str:
-    """A run in words."""
-    parts = [("demonstration", run.demonstration), ("training seed", run.seed)]
-    return (
-        ", ".join(f"{what} {value}" for what, value in parts if value) or "the policy"
-    )
-
-
-def _plain(text: str) -> str:
-    """`3` for `3.0`, as pandas writes a seed beside missing ones."""
-    return text.removesuffix(".0") if text.endswith(".0") else text

@@ -294,17 +294,19 @@ def _notes(
 ) -> list[str]:
     """What a reader must know to read the numbers."""
     notes = []
-    words = {pair.test.unit for pair in pairs} | {row.unit for row in summaries}
-    if WORDS["track"] in words:
-        fixed = [arm.label for arm in arms if arm.fixed]
-        who = f"{', '.join(fixed)}: one fixed policy each. " if fixed else ""
+    tested = {pair.test.unit for pair in pairs}
+    fixed = ", ".join(arm.label for arm in arms if arm.fixed)
+    who = f"{fixed}: one fixed policy each. " if fixed else ""
+    if WORDS["track"] in tested:
         notes.append(
             f"{who}Where the unit is the track, tracks are not independent training "
             "runs: the test is about these policies on such tracks, not about the "
             "methods that made them, and the spread over training seeds is not in it."
         )
+    elif fixed:
+        notes.append(f"{who}Its mean counts as a constant.")
     many = [a for a in arms if 1 < len({r.demonstration for r in a.runs}) < len(a.runs)]
-    if many and WORDS["run"] in words:
+    if many and WORDS["run"] in tested:
         notes.append(
             "Runs from one demonstration are resampled together, and the intervals "
             "hold for these demonstrations; --unit demonstration tests over "

@@ -8,6 +8,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -19,6 +20,13 @@ HINT = (
     "an arm is a run directory of `structjax rl`, the output of `structjax evaluate "
     "--json`, or a CSV file with a column arm: FILE.csv or FILE.csv:ARM"
 )
+
+
+class Run(NamedTuple):
+    """Which training run: its demonstration, where there are several, and its seed."""
+
+    demonstration: str
+    seed: str
 
 
 @dataclass(frozen=True)
@@ -131,6 +139,43 @@ def numbers(rows: pd.DataFrame, column: str, path: Path) -> pd.Series:
             hint="find out why that run failed; nothing is dropped silently",
         )
     return values
+
+
+def runs_of(rows: pd.DataFrame) -> list[Run]:
+    """Which run each row is of."""
+    demonstrations = rows.get("demonstration", pd.Series("", rows.index))
+    # pandas writes 3.0 for a seed of 3 where other arms have none.
+    columns = (demonstrations, rows["training_seed"])
+    plain = [[x.removesuffix(".0") for x in column] for column in columns]
+    return list(map(Run, *plain))
+
+
+def named(run: Run) -> str:
+    """A run in words."""
+    parts = (("demonstration", run.demonstration), ("training seed", run.seed))
+    return ", ".join(f"{what} {x}" for what, x in parts if x) or "the policy"
+
+
+def chosen_labels(own: Sequence[str], given: Sequence[str]) -> Sequence[str]:
+    """The labels of arms: those given, else their own.
+
+    Raises:
+      StructjaxError: another number of labels than arms, or one label twice.
+    """
+    if given and len(given) != len(own):
+        raise StructjaxError(
+            f"{len(given)} labels for {len(own)} arms ({', '.join(own)})",
+            kind="options",
+            hint="give --labels one for each, in this order",
+        )
+    labels = list(given or own)
+    if twice := [x for x in labels if labels.count(x) > 1]:
+        raise StructjaxError(
+            f"two arms are called {twice[0]!r}",
+            kind="options",
+            hint=f"give --labels {len(own)} different names",
+        )
+    return labels
 
 
 def _arms(name: Name, rows: pd.DataFrame) -> list[Source]:
