@@ -40,7 +40,7 @@ class Compare:
     simulator: str | None = None
     """Which simulator, where several were used."""
     against: str | None = None
-    """Label of the arm with which the others are compared (default: all pairs)."""
+    """The arm with which the others are compared (default: all pairs)."""
     labels: tuple[str, ...] = ()
     """Names of the arms, in their order."""
     unit: Literal["run", "demonstration", "track"] | None = None
@@ -58,7 +58,8 @@ class Compare:
 
         selection = Selection(self.checkpoint, self.mode, self.seeds, self.simulator)
         arms = read_arms(self.arms, selection, self.labels)
-        found = compare(arms, against=self.against, unit=self.unit)
+        labels = [arm.label for arm in arms]
+        found = compare(arms, against=self._base(labels), unit=self.unit)
         if self.profile is not None:
             from structjax.comparison.charts import draw_profiles
 
@@ -70,6 +71,15 @@ class Compare:
         else:
             _print_text(found)
         return 0
+
+    def _base(self, labels: list[str]) -> str | None:
+        """The label of `--against`, which may name the arm as the arguments do."""
+        from structjax.comparison.sources import parse_name
+
+        if self.against is None or self.against in labels:
+            return self.against
+        label = parse_name(self.against).label
+        return label if label in labels else self.against
 
 
 def _as_dict(found: "Comparison") -> dict[str, Any]:

@@ -195,6 +195,6 @@ def _print_times(times: "Sequence[dict[str, Any]]", x: str) -> None:
     )
     print("\n" + text_table(header, rows))
     print(
-        "\nIn the mean a run counts with what all arms were followed for (within) if it "
-        "needs\nmore. The median is Kaplan-Meier's; runs that end before are censored."
+        "\nIn the mean a run counts with no more than `within`, to which all runs were "
+        "followed.\nThe median is Kaplan-Meier's; runs that end earlier are censored."
     )

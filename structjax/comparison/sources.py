@@ -117,7 +117,11 @@ def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
         raise _unreadable(f"{path} has no column {', '.join(lacking)}")
     if rows.empty:
         raise _unreadable(f"{path} has no rows")
-    return rows.fillna("")  # fields that a short line lacks
+    short = rows.isna().any(axis=1)  # an empty field is text, a missing one is not
+    if short.any():
+        first = int(short.to_numpy().argmax()) + 2
+        raise _unreadable(f"{path}: line {first} has too few fields")
+    return rows
 
 
 def numbers(rows: pd.DataFrame, column: str, path: Path) -> pd.Series:
