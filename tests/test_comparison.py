@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from rl_runs import write_evaluation, write_evaluations
+from rl_runs import write_evaluation, write_evaluations, write_manifest
 from scipy import stats
 
 from structjax.comparison import Selection, compare, read_arms
-from structjax.comparison.sources import parse_name
+from structjax.comparison.sources import parse_name, read_sources
 from structjax.comparison.tables import escaped, verdicts
 from structjax.errors import StructjaxError
 
@@ -81,7 +81,7 @@ def test_a_fixed_policy_is_paired_by_track(tmp_path):
     assert pair.test.p == pytest.approx(theirs.pvalue)
     assert (pair.test.n, pair.test.unit) == ((3, 3), "tracks")
     assert (row.label, row.n, row.unit, row.resets) == ("policy", 3, "tracks", None)
-    assert "policy: one fixed policy each" in found.notes[0]
+    assert "policy: one fixed policy. " in found.notes[0]
     assert "not independent training runs" in found.notes[0]
 
 
@@ -170,6 +170,18 @@ def test_an_arm_at_another_checkpoint(tmp_path):
     assert arms[1].returns.tolist() == [[5, 5, 5], [5, 5, 5]]
 
 
+def test_the_start_that_training_runs_share_is_one_policy(tmp_path):
+    start = {"checkpoint": "start", "resets": 0}
+    run = write_evaluations(tmp_path / "run", [A[0], A[0], A[0]], **start)
+    networks = write_evaluations(tmp_path / "networks", A, **start)
+    one, several = arms_of(run, networks, checkpoint="start")
+    assert (one.fixed, one.returns.tolist()) == (True, [A[0]])
+    assert len(several.runs) == 2
+    # Trained runs may all do equally well.
+    write_evaluations(tmp_path / "run", [A[0], A[0], A[0]])
+    assert len(arms_of(run, run, labels="ab")[0].runs) == 3
+
+
 def test_runs_joined_by_commas_are_demonstrations_of_one_arm(tmp_path):
     for name, values in (("a1", A), ("a2", B), ("b1", B), ("b2", A)):
         write_evaluations(tmp_path / name, values)
@@ -178,6 +190,18 @@ def test_runs_joined_by_commas_are_demonstrations_of_one_arm(tmp_path):
     assert arms[0].runs == (("1", "0"), ("1", "1"), ("2", "0"), ("2", "1"))
     assert arms[0].returns.mean(1).tolist() == [2, 6, 1, 1]
     assert compare(arms).pairs[0].test.paired
+
+
+def test_a_run_directory_may_hold_several_arms(tmp_path):
+    write_manifest(tmp_path / "sweep")
+    rows = [*grid("w1", [[1, 2]]), *grid("w10", [[3, 5]])]
+    table(tmp_path / "sweep" / "evaluations.csv", rows)
+    arms = arms_of(tmp_path / "sweep")
+    assert [(arm.label, arm.task) for arm in arms] == [
+        *(("w1", "car_racing"), ("w10", "car_racing")),
+    ]
+    chosen = arms_of(f"{tmp_path / 'sweep'}:w10", f"{tmp_path / 'sweep'}:w1")
+    assert [arm.label for arm in chosen] == ["w10", "w1"]
 
 
 def test_names_on_the_command_line(tmp_path):
@@ -223,7 +247,7 @@ def test_equal_arms_and_constant_differences_are_worded(tmp_path):
             "1 of 7 values of return are not finite, the first at training_seed 1, "
             "episode_seed 1002: 'nan'",
         ),
-        (["1,final,9,mean"], {}, "evaluations.csv: line 8 has too few fields"),
+        (["1,final,9,mean"], {}, "evaluations.csv: row 7 has 4 fields, not 8"),
         (
             ["1,final,9,mean,jax,test,1002,5"],
             {},
@@ -281,7 +305,16 @@ def test_one_unit_is_refused(tmp_path):
 def test_what_is_no_arm(tmp_path):
     assert "cannot read" in refusal(lambda: arms_of(tmp_path / "none.csv", "x"))
     (tmp_path / "empty.csv").write_text("")
-    assert "not a CSV table" in refusal(lambda: arms_of(tmp_path / "empty.csv"))
+    assert "no column training_seed" in refusal(lambda: arms_of(tmp_path / "empty.csv"))
+    (tmp_path / "open.csv").write_text('"' + "x" * 200_000)
+    assert "is not a CSV table: field larger" in refusal(
+        lambda: arms_of(tmp_path / "open.csv")
+    )
+    table(tmp_path / "twice.csv", ["1,1"], "arm,arm")
+    words = refusal(
+        lambda: read_sources(parse_name(str(tmp_path / "twice.csv")), "", [])
+    )
+    assert "two columns of one name" in words
     table(tmp_path / "head.csv", [])
     assert "has no rows" in refusal(lambda: arms_of(tmp_path / "head.csv"))
     table(tmp_path / "lacks.csv", ["a,1"], "arm,return")

@@ -49,6 +49,22 @@ def test_one_run_is_a_line_without_a_band(tmp_path):
     assert found.end is None
 
 
+def test_the_start_has_used_nothing_and_played_nothing(tmp_path):
+    head = "training_seed,update,resets,flops,mean,return"
+    path = tmp_path / "run" / "curve.csv"
+    write_manifest(path.parent)
+    path.write_text(f"{head}\n3,0,0,,5,\n3,1,20,1e6,6,2\n3,2,40,2e6,7,3\n")
+    np.testing.assert_allclose(curve(read(path.parent, x="flops")[0]).x, [0, 1e6, 2e6])
+    played = curve(read(path.parent, y="return")[0])
+    np.testing.assert_allclose((played.x, played.mean), ([20, 40], [2, 3]))
+    path.write_text(f"{head}\n3,0,0,,5,\n")
+    with pytest.raises(StructjaxError, match="has no update with a return"):
+        read(path.parent, y="return")
+    path.write_text("training_seed,update,resets,mean\n3,0,0,5\n")
+    with pytest.raises(StructjaxError, match=r"curve.csv has no column flops"):
+        read(path.parent, x="flops")
+
+
 def curve_file(run, rows):
     """Rows (training seed, update, seconds, mean)."""
     write_manifest(run)
@@ -77,6 +93,8 @@ def test_times_to_a_threshold_share_one_horizon(tmp_path):
     assert first.restricted_mean == 30
     assert (second.solved, second.restricted_mean, second.median) == (1, 40, 60)
     assert (third.solved, third.restricted_mean, third.median) == (1, 20, 0)
+    (alone,) = threshold_times(read(fast), 9)
+    assert (alone.restricted_mean, alone.horizon) == (30, 60)
     never = threshold_times(read(slow), 10)[0]
     assert never.solved == 0
     assert math.isnan(never.median)

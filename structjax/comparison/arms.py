@@ -1,5 +1,6 @@
 """An arm: the returns of its policies, per training run and per track."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -187,6 +188,8 @@ def arm_of(source: Source, selection: Selection) -> Arm:
     resets = None
     if "resets" in rows and rows["resets"].ne("").all():
         resets = float(numbers(rows, "resets", source.path).mean())
+    if resets == 0:
+        runs, returns = _distinct(runs, returns)
     return Arm(
         label=source.label,
         returns=returns,
@@ -199,6 +202,17 @@ def arm_of(source: Source, selection: Selection) -> Arm:
         task=source.task,
         resets=resets,
     )
+
+
+def _distinct(
+    runs: tuple[Run, ...], returns: NDArray[np.float64]
+) -> tuple[tuple[Run, ...], NDArray[np.float64]]:
+    """Untrained runs of a demonstration with equal returns are one policy, not many."""
+    kept: dict[tuple[str, bytes], int] = {}
+    for index, run in enumerate(runs):
+        kept.setdefault((run.demonstration, returns[index].tobytes()), index)
+    places = list(kept.values())
+    return tuple(runs[i] for i in places), returns[places]
 
 
 def _with(
@@ -240,8 +254,7 @@ def _matrix(
     runs = runs_of(rows)
     cells = dict(zip(zip(runs, tracks, strict=True), values, strict=True))
     if len(cells) < len(rows):
-        keys = list(zip(runs, tracks, strict=True))
-        run, track = next(key for key in keys if keys.count(key) > 1)
+        (run, track), _ = Counter(zip(runs, tracks, strict=True)).most_common(1)[0]
         raise StructjaxError(
             f"arm {source.label} ({source.path}) has two returns of {named(run)} on "
             f"track {track}",

@@ -296,7 +296,8 @@ def _notes(
     notes = []
     tested = {pair.test.unit for pair in pairs}
     fixed = ", ".join(arm.label for arm in arms if arm.fixed)
-    who = f"{fixed}: one fixed policy each. " if fixed else ""
+    each = " each" if "," in fixed else ""
+    who = f"{fixed}: one fixed policy{each}. " if fixed else ""
     if WORDS["track"] in tested:
         notes.append(
             f"{who}Where the unit is the track, tracks are not independent training "
@@ -308,15 +309,17 @@ def _notes(
     many = [a for a in arms if 1 < len({r.demonstration for r in a.runs}) < len(a.runs)]
     if many and WORDS["run"] in tested:
         notes.append(
-            "Runs from one demonstration are resampled together, and the intervals "
-            "hold for these demonstrations; --unit demonstration tests over "
-            "demonstrations."
+            "Runs are resampled within their demonstration: the intervals hold for "
+            "these demonstrations. --unit demonstration tests over demonstrations."
         )
     if any(not pair.test.paired for pair in pairs):
         notes.append("Arms without common units are compared by Welch's test.")
     if any(row.n < 10 for row in summaries):
         notes.append(
-            "With fewer than 10 units bootstrap intervals are too narrow, and no "
-            "permutation p can be small."
+            "With fewer than 10 units bootstrap intervals are too narrow: of 5 units, "
+            "95 % ones cover 83 to 91 %."
         )
+    least = max(pair.permutation.smallest for pair in pairs)
+    if least > LEVEL:
+        notes.append(f"So few units allow no permutation p below {least:.3g}.")
     return notes

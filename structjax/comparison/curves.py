@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from structjax.comparison.compare import WORDS
@@ -107,10 +108,17 @@ def read_curves(
 
 
 def _arm(source: Source, x: Compute, y: Height) -> CurveArm:
-    runs = runs_of(source.rows)
-    columns = [numbers(source.rows, c, source.path) for c in ("update", x, y)]
+    rows = _with_start(source.rows, x, y)
+    runs = runs_of(rows)
+    columns = [numbers(rows, c, source.path) for c in ("update", x, y)]
     values = np.stack(columns, axis=1)
     order = tuple(dict.fromkeys(runs))
+    if not order:
+        raise StructjaxError(
+            f"arm {source.label} ({source.path}) has no update with a {y}",
+            kind="curve",
+            hint="train it first",
+        )
     tables = [_ordered(values[[r == run for r in runs]]) for run in order]
     for run, table in zip(order, tables, strict=True):
         if (np.diff(table[:, 0]) == 0).any() or (np.diff(table[:, 1]) < 0).any():
@@ -126,6 +134,16 @@ def _arm(source: Source, x: Compute, y: Height) -> CurveArm:
         tuple(t[:, 1] for t in tables),
         tuple(t[:, 2] for t in tables),
     )
+
+
+def _with_start(rows: pd.DataFrame, x: Compute, y: Height) -> pd.DataFrame:
+    """The rows, those of before the first update completed or left out.
+
+    No compute is used by then, and no training episode played.
+    """
+    start = rows["update"].isin(["0", "0.0"])
+    rows = rows.assign(**{x: rows[x].where(~start | rows[x].ne(""), "0")})
+    return rows[~(start & rows[y].eq(""))]
 
 
 def _ordered(table: Array) -> Array:
@@ -196,7 +214,7 @@ def threshold_times(arms: Sequence[CurveArm], threshold: float) -> list[Threshol
     ]
     every = [reach for arm in reaches for reach in arm]
     censored = [reach.time for reach in every if not reach.reached]
-    horizon = min(censored) if censored else max(reach.time for reach in every)
+    horizon = min(censored or [max(float(x[-1]) for arm in arms for x in arm.x)])
     return [
         time_to_threshold(arm, threshold, unit=UNIT, horizon=horizon) for arm in reaches
     ]

@@ -1,10 +1,10 @@
 """Where arms come from: run directories and tidy CSV files, named on a command line.
 
-`PATH[:ARM][@CHECKPOINT]`; several run directories joined by commas are one arm, each
-being one demonstration of it.
+`PATH[:ARM][@CHECKPOINT]`: a table with a column `arm` holds several. Several run
+directories joined by commas are one arm, each being one demonstration of it.
 """
 
-import io
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,7 +66,7 @@ def parse_name(text: str) -> Name:
     if at and stem and checkpoint:
         return replace(parse_name(stem), checkpoint=checkpoint)
     stem, colon, arm = text.rpartition(":")
-    if colon and arm and stem.endswith(".csv"):
+    if colon and arm and (stem.endswith(".csv") or Path(stem).is_dir()):
         return Name((Path(stem),), arm=arm)
     return Name(tuple(Path(part) for part in text.split(",") if part) or (Path(text),))
 
@@ -85,10 +85,12 @@ def read_sources(name: Name, file: str, columns: Sequence[str]) -> list[Source]:
     if len(name.paths) == 1:
         path = name.paths[0]
         if path.is_dir():
-            rows = read_rows(_inside(path, file), columns)
-            task = _task(path)
-            return [Source(name.label, rows, path, task, name.checkpoint)]
-        return _arms(name, read_rows(path, [*columns, "arm"]))
+            wanted = [*columns, "arm"] if name.arm else columns
+            rows = read_rows(_inside(path, file), wanted)
+            if "arm" in rows:
+                return _arms(name, rows, _task(path))
+            return [Source(name.label, rows, path, _task(path), name.checkpoint)]
+        return _arms(name, read_rows(path, [*columns, "arm"]), None)
     parts = []
     for number, path in enumerate(name.paths, 1):
         part = read_rows(_inside(path, file), columns)
@@ -110,18 +112,20 @@ def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """
     text = read_text(path, kind="arm", hint=HINT)
     try:
-        rows = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise _unreadable(f"{path} is not a CSV table: {error}".strip()) from error
-    if lacking := [column for column in columns if column not in rows]:
+        header, *lines = list(filter(None, csv.reader(text.splitlines()))) or [[]]
+    except csv.Error as error:
+        raise _unreadable(f"{path} is not a CSV table: {error}") from error
+    if lacking := [column for column in columns if column not in header]:
         raise _unreadable(f"{path} has no column {', '.join(lacking)}")
-    if rows.empty:
+    if len(set(header)) < len(header):
+        raise _unreadable(f"{path} has two columns of one name")
+    if not lines:
         raise _unreadable(f"{path} has no rows")
-    short = rows.isna().any(axis=1)  # an empty field is text, a missing one is not
-    if short.any():
-        first = int(short.to_numpy().argmax()) + 2
-        raise _unreadable(f"{path}: line {first} has too few fields")
-    return rows
+    for number, line in enumerate(lines, 1):
+        if len(line) != len(header):  # torn by a kill, or no CSV at all
+            counts = f"{len(line)} fields, not {len(header)}"
+            raise _unreadable(f"{path}: row {number} has {counts}")
+    return pd.DataFrame(lines, columns=header)
 
 
 def numbers(rows: pd.DataFrame, column: str, path: Path) -> pd.Series:
@@ -182,8 +186,8 @@ def chosen_labels(own: Sequence[str], given: Sequence[str]) -> Sequence[str]:
     return labels
 
 
-def _arms(name: Name, rows: pd.DataFrame) -> list[Source]:
-    """One source per arm of a CSV file, or the one that is named."""
+def _arms(name: Name, rows: pd.DataFrame, task: str | None) -> list[Source]:
+    """One source per arm of a table, or the one that is named."""
     path = name.paths[0]
     labels = list(dict.fromkeys(rows["arm"]))
     if name.arm is not None and name.arm not in labels:
@@ -198,7 +202,8 @@ def _arms(name: Name, rows: pd.DataFrame) -> list[Source]:
             replace(name, arm=label).label,
             rows[rows["arm"] == label].reset_index(drop=True),
             path,
-            checkpoint=name.checkpoint,
+            task,
+            name.checkpoint,
         )
         for label in chosen
     ]

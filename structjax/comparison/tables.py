@@ -49,8 +49,8 @@ def pair_table(comparison: Comparison) -> Table:
     """One row per pair."""
     digits = decimals(row.mean for row in comparison.arms)
     header = (
-        *("pair", "difference [95 %]", "effect", "p", "Holm p", "permutation p"),
-        *("P(first > second)", "n"),
+        *("pair", "difference [95 %]", "effect", "p", "Holm p", "perm. p"),
+        *("P(1st > 2nd)", "n"),
     )
     return Table(header, tuple(_pair_row(pair, digits) for pair in comparison.pairs))
 

@@ -72,7 +72,7 @@ def test_a_fixed_policy_is_said_to_be_one(capsys, runs):
     policy = write_evaluation(runs / "policy.json", [3.0, 5.0])
     code, out, _ = run(capsys, "compare", runs / "a", policy)
     assert code == 0
-    assert "policy: one fixed policy each" in out
+    assert "policy: one fixed policy. " in out
     assert "tracks are not independent training runs" in out
 
 
