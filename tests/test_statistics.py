@@ -275,6 +275,20 @@ def test_the_bootstrap_of_two_values_by_hand():
     assert (found.low, found.high) == (0, 2)
 
 
+def test_intervals_of_five_units_cover_as_little_as_they_must():
+    # The resampled mean has the population variance: about mean -+ 1.96 sqrt(4/5) s /
+    # sqrt(5), which covers when |t| with 4 degrees of freedom is below 1.753: 84.6 %.
+    random = np.random.default_rng(0)
+    intervals = [
+        bootstrap(random.normal(size=5), unit="runs", resamples=1000, seed=i)
+        for i in range(800)
+    ]
+    share = np.mean([i.low <= 0 <= i.high for i in intervals])
+    expected = 1 - 2 * stats.t.sf(1.96 * math.sqrt(4 / 5), 4)
+    assert expected == pytest.approx(0.846, abs=0.001)
+    assert share == pytest.approx(expected, abs=4 * 0.0128)  # sqrt(p (1 - p) / 800)
+
+
 def test_strata_are_resampled_apart():
     # Within the strata nothing varies, so neither does the mean; across them it does.
     values, strata = [1.0, 1.0, 5.0, 5.0], ["a", "a", "b", "b"]

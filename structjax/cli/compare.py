@@ -1,5 +1,6 @@
 """`structjax compare`."""
 
+import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +11,8 @@ from structjax.cli.output import as_object, print_json, text_table
 
 if TYPE_CHECKING:
     from structjax.comparison import Comparison
+
+_WIDTH = 88
 
 
 @dataclass(frozen=True)
@@ -107,9 +110,9 @@ def _print_text(found: "Comparison") -> None:
     print(conditions(found) + "\n")
     print(text_table(*arm_table(found)) + "\n")
     print(text_table(*pair_table(found)) + "\n")
-    print("\n".join(verdicts(found)))
+    print("\n".join(textwrap.fill(line, _WIDTH) for line in verdicts(found)))
     if found.notes:
-        print("\n" + "\n".join(found.notes))
+        print("\n" + "\n".join(textwrap.fill(note, _WIDTH) for note in found.notes))
 
 
 def _print_latex(found: "Comparison") -> None:

@@ -317,7 +317,7 @@ def _notes(
     if any(row.n < 10 for row in summaries):
         notes.append(
             "With fewer than 10 units bootstrap intervals are too narrow: of 5 units, "
-            "95 % ones cover 83 to 91 %."
+            "95 % ones cover 85 to 91 %."
         )
     least = max(pair.permutation.smallest for pair in pairs)
     if least > LEVEL:

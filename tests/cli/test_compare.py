@@ -1,6 +1,8 @@
 """`structjax compare` and `curves`: what they print, write and refuse."""
 
 import json
+import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -27,7 +29,7 @@ def test_the_table_says_what_is_not_significant(capsys, runs):
     assert code == 0
     assert "return of mean actions; 2 test tracks (1000 ... 1001); simulator jax" in out
     assert "a and b do NOT differ significantly" in out
-    assert "that does not show that they are equal" in out
+    assert "that does not show that they are equal" in " ".join(out.split())
     assert "high is higher than a, significantly at 5% (Holm p" in out
     assert "over 3 tests" in out
     assert "5 training runs, paired" in out
@@ -68,12 +70,25 @@ def test_profiles_are_drawn(capsys, runs):
     assert "share of units" in text
 
 
+def test_the_page_shows_what_is_printed(capsys, monkeypatch):
+    docs = Path(__file__).parents[2] / "docs"
+    monkeypatch.chdir(docs / "examples")
+    page = (docs / "comparing.md").read_text()
+    blocks = re.findall(r"```console\n\$ structjax (.*?)\n\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 3
+    for command, shown in blocks:
+        code, out, _ = run(capsys, *command.replace("\\\n", "").split())
+        assert code == 0
+        parts = [part.strip() for part in shown.split("...\n")]
+        assert all(part in out for part in parts)
+
+
 def test_a_fixed_policy_is_said_to_be_one(capsys, runs):
     policy = write_evaluation(runs / "policy.json", [3.0, 5.0])
     code, out, _ = run(capsys, "compare", runs / "a", policy)
     assert code == 0
     assert "policy: one fixed policy. " in out
-    assert "tracks are not independent training runs" in out
+    assert "tracks are not independent training runs" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(
