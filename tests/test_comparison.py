@@ -1,5 +1,7 @@
 """Arms as they are read, units, pairs and families, against values worked by hand."""
 
+import json
+
 import numpy as np
 import pytest
 from rl_runs import write_evaluation, write_evaluations, write_manifest
@@ -83,6 +85,26 @@ def test_a_fixed_policy_is_paired_by_track(tmp_path):
     assert (row.label, row.n, row.unit, row.resets) == ("policy", 3, "tracks", None)
     assert "policy: one fixed policy. " in found.notes[0]
     assert "not independent training runs" in found.notes[0]
+
+
+def test_a_run_of_refinement_is_one_policy_in_either_mode(tmp_path):
+    said = {}
+    for key, mode, values in (
+        ("evaluation", "mean", [5.0, 6.0, 7.0]),
+        ("sampled_evaluation", "sampled", [1.0, 2.0, 3.0]),
+    ):
+        path = write_evaluation(tmp_path / "one.json", values, mode=mode)
+        said[key] = json.loads(path.read_text())
+    write_manifest(tmp_path / "refined", **said)
+    run = write_evaluations(tmp_path / "run", A)
+    arm = arms_of(tmp_path / "refined", run)[0]
+    assert (arm.label, arm.fixed) == ("refined", True)
+    assert arm.returns.tolist() == [[5, 6, 7]]
+    write_evaluations(tmp_path / "run", A, mode="sampled")
+    arm = arms_of(tmp_path / "refined", run, mode="sampled")[0]
+    assert arm.returns.tolist() == [[1, 2, 3]]
+    words = refusal(lambda: arms_of(f"{tmp_path / 'refined'}@best", run))
+    assert "holds one policy, no checkpoint 'best'" in words
 
 
 def test_training_runs_against_the_constant_of_a_fixed_policy(tmp_path):
