@@ -38,6 +38,16 @@ def preset(name: str) -> Config:
     return PRESETS[name]
 
 
+RECOMMENDED = "recommended"
+
+
+def resolved(name: str, network: bool) -> str:
+    """The preset's own name: `recommended` is `group`, for a network `network`."""
+    if name != RECOMMENDED:
+        return name
+    return "network" if network else "group"
+
+
 def changed(config: Config, settings: Sequence[str]) -> Config:
     """The configuration with some options set, each given as `name=value`.
 
