@@ -6,23 +6,24 @@ states, so that members differ by their weights alone.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
-import optax
-from jax import lax
 
 from structjax.errors import StructjaxError
 from structjax.ranges import real_number, whole_number
 from structjax.rl.coordinates import Coordinates, at, coordinates
+from structjax.rl.strategies import (
+    MIRRORED,
+    Strategy,
+    ask,
+    begin_search,
+    make_strategy,
+    tell,
+)
 from structjax.rollout import Policy, rollout
 from structjax.tasks.base import Task
-
-Strategy = Literal["open_es", "pgpe", "snes", "sep_cma_es", "cma_es"]
-MIRRORED = ("open_es", "pgpe")
-"""Strategies that draw members in pairs around the mean, and step with Adam."""
 
 
 @dataclass(frozen=True)
@@ -155,11 +156,8 @@ class EvolutionStrategy:
     def init(self, key: jax.Array, variables: Any) -> EvolutionState:
         """The state before the first generation, its mean at the variables."""
         space = coordinates(self.policy, variables)
-        strategy = self._strategy(space)
-        zero = jnp.zeros(space.scale.shape)
-        search = strategy.init(jax.random.key(0), zero, strategy.default_params)
-        state = EvolutionState(key, jnp.int32(0), variables, space, search)
-        return jax.tree.map(_strong, state)
+        search = begin_search(self._strategy(space))
+        return EvolutionState(key, jnp.int32(0), variables, space, search)
 
     def variables(self, state: EvolutionState) -> Any:
         """The policy's variables at the distribution's mean."""
@@ -171,30 +169,21 @@ class EvolutionStrategy:
         """One generation: drawn, played, ranked, and the distribution moved."""
         key, start_key, play_key, ask_key = jax.random.split(state.key, 4)
         strategy = self._strategy(state.space)
-        before = self._scheduled(state, scalars)
-        asked, search = strategy.ask(ask_key, before, strategy.default_params)
-        members = jax.vmap(lambda x: at(state.space, self.policy, state.start, x))(
-            asked
-        )
+        search = self._scheduled(state, scalars)
+        points, search = ask(strategy, ask_key, search)
         starts = draw(start_key, bank, self.config.episodes)
-        returns, steps = self._play(members, params, starts, play_key)
+        returns, steps = self._play(state, points, params, starts, play_key)
         costs = cost(returns)
-        # No strategy here draws when told, so the key is not used twice.
-        told, _ = strategy.tell(ask_key, asked, costs, search, strategy.default_params)
         rate = self._now(state, scalars.learning_rate, scalars.learning_rate_end)
-        told = told.replace(mean=search.mean + rate * (told.mean - search.mean))
-        useful = jnp.isfinite(costs).any()
-        search = jax.tree.map(
-            lambda new, old: _strong(jnp.where(useful, new, old)), told, before
-        )
         metrics = {
             "resets": jnp.int32(returns.size),
             "env_steps": jnp.sum(steps, dtype=jnp.int32),
             "gradient_steps": jnp.int32(1),
             "return": jnp.nanmean(returns),
             "return_best": -jnp.min(costs),
-            "sigma": jnp.mean(before.std),
+            "sigma": jnp.mean(search.std),
         }
+        search = tell(strategy, points, costs, search, rate)
         return state._replace(key=key, update=state.update + 1, search=search), metrics
 
     def _strategy(self, space: Coordinates) -> Any:
@@ -219,17 +208,23 @@ class EvolutionStrategy:
         return first * end**done
 
     def _play(
-        self, members: Any, params: Any, starts: Any, key: jax.Array
+        self,
+        state: EvolutionState,
+        points: jax.Array,
+        params: Any,
+        starts: Any,
+        key: jax.Array,
     ) -> tuple[jax.Array, jax.Array]:
         """Returns and steps `[P, E]`; NaN where an action was not finite."""
 
-        def one(variables: Any) -> tuple[jax.Array, jax.Array]:
+        def one(point: jax.Array) -> tuple[jax.Array, jax.Array]:
+            variables = at(state.space, self.policy, state.start, point)
             run = rollout(self.policy, variables, self.task, params, starts, key=key)
             fine = jnp.isfinite(run.log_prob) | ~run.valid
             returns = jnp.where(fine.all(0), run.reward.sum(0), jnp.nan)
             return returns, run.valid.sum(0, dtype=jnp.int32)
 
-        return jax.vmap(one)(members)
+        return jax.vmap(one)(points)
 
 
 def draw(key: jax.Array, bank: Any, episodes: int) -> Any:
@@ -243,33 +238,6 @@ def cost(returns: jax.Array) -> jax.Array:
     """What is minimised, `[P]`, from returns `[P, E]`; infinite for a broken member."""
     mean = jnp.mean(returns, axis=1)
     return jnp.where(jnp.isfinite(mean), -mean, jnp.inf)
-
-
-@cache
-def make_strategy(name: Strategy, population: int, size: int) -> Any:
-    """An evosax strategy for points `[size]`; it ranks, and its step has rate 1."""
-    # Imported here: only those who evolve wait for it.
-    from evosax.algorithms import CMA_ES, PGPE, SNES, Open_ES, Sep_CMA_ES
-
-    classes: Mapping[str, Any] = {
-        "open_es": Open_ES,
-        "pgpe": PGPE,
-        "snes": SNES,
-        "sep_cma_es": Sep_CMA_ES,
-        "cma_es": CMA_ES,
-    }
-    options = {"optimizer": optax.adam(1.0)} if name in MIRRORED else {}
-    # A strategy holds arrays and outlives the trace that it is first made in.
-    with jax.ensure_compile_time_eval():
-        return classes[name](population, jnp.zeros(size), **options)
-
-
-def _strong(leaf: Any) -> jax.Array:
-    """The array without JAX's weak type, which would compile the trainer twice."""
-    array = jnp.asarray(leaf)
-    if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
-        return array
-    return lax.convert_element_type(array, array.dtype)
 
 
 EVOLUTION_PRESETS: Mapping[str, EvolutionConfig] = {"es": EvolutionConfig()}
