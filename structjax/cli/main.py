@@ -7,11 +7,14 @@ from typing import Annotated, Any
 
 import tyro
 
+from structjax.cli.compare import Compare
+from structjax.cli.curves import Curves
 from structjax.cli.demo import Demo
 from structjax.cli.inspect import Operators, Report, Runs, Tasks
 from structjax.cli.output import print_error
 from structjax.cli.programs import Check, Evaluate, Fit
 from structjax.cli.refine import Refine
+from structjax.cli.rl import Rl
 from structjax.cli.tables import Diagnose, Rollout
 from structjax.cli.views import Diff, Export, Graph
 from structjax.errors import StructjaxError
@@ -22,7 +25,10 @@ _COMMANDS: dict[str, type] = {
     "fit": Fit,
     "rollout": Rollout,
     "diagnose": Diagnose,
+    "rl": Rl,
     "evaluate": Evaluate,
+    "compare": Compare,
+    "curves": Curves,
     "graph": Graph,
     "diff": Diff,
     "export": Export,
