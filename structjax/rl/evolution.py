@@ -6,6 +6,7 @@ states, so that members differ by their weights alone.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, get_args
 
 import jax
@@ -22,7 +23,8 @@ from structjax.rl.strategies import (
     make_strategy,
     tell,
 )
-from structjax.rollout import Policy, rollout
+from structjax.rl.trainer import appraise
+from structjax.rollout import Policy
 from structjax.tasks.base import Task
 
 
@@ -78,6 +80,11 @@ class EvolutionConfig:
     def resets_per_update(self) -> int:
         """Episodes that one update plays."""
         return self.population * self.episodes
+
+    @property
+    def std_floor(self) -> float:
+        """Stds are not trained, so none can collapse: no floor."""
+        return 0.0
 
 
 def _check_pairs(config: EvolutionConfig) -> None:
@@ -171,15 +178,16 @@ class EvolutionStrategy:
         strategy = self._strategy(state.space)
         search = self._scheduled(state, scalars)
         points, search = ask(strategy, ask_key, search)
+        members = jax.vmap(partial(at, state.space, self.policy, state.start))(points)
         starts = draw(start_key, bank, self.config.episodes)
-        returns, steps = self._play(state, points, params, starts, play_key)
-        costs = cost(returns)
+        played = appraise(self.policy, members, self.task, params, starts, play_key)
+        costs = cost(played.returns)
         rate = self._now(state, scalars.learning_rate, scalars.learning_rate_end)
         metrics = {
-            "resets": jnp.int32(returns.size),
-            "env_steps": jnp.sum(steps, dtype=jnp.int32),
+            "resets": jnp.int32(played.returns.size),
+            "env_steps": jnp.sum(played.steps, dtype=jnp.int32),
             "gradient_steps": jnp.int32(1),
-            "return": jnp.nanmean(returns),
+            "return": jnp.nanmean(played.returns),
             "return_best": -jnp.min(costs),
             "sigma": jnp.mean(search.std),
         }
@@ -206,25 +214,6 @@ class EvolutionStrategy:
         planned = max(self.updates - 1, 1)
         done = jnp.minimum(state.update.astype(jnp.float32) / planned, 1.0)
         return first * end**done
-
-    def _play(
-        self,
-        state: EvolutionState,
-        points: jax.Array,
-        params: Any,
-        starts: Any,
-        key: jax.Array,
-    ) -> tuple[jax.Array, jax.Array]:
-        """Returns and steps `[P, E]`; NaN where an action was not finite."""
-
-        def one(point: jax.Array) -> tuple[jax.Array, jax.Array]:
-            variables = at(state.space, self.policy, state.start, point)
-            run = rollout(self.policy, variables, self.task, params, starts, key=key)
-            fine = jnp.isfinite(run.log_prob) | ~run.valid
-            returns = jnp.where(fine.all(0), run.reward.sum(0), jnp.nan)
-            return returns, run.valid.sum(0, dtype=jnp.int32)
-
-        return jax.vmap(one)(points)
 
 
 def draw(key: jax.Array, bank: Any, episodes: int) -> Any:
