@@ -35,24 +35,25 @@ class EvolutionConfig:
     An update is a generation: `population * episodes` episodes with mean actions.
     """
 
-    strategy: Strategy = "open_es"
+    strategy: Strategy = "snes"
     """`open_es`: Adam on a smoothed gradient, sigma as scheduled; `pgpe`: the same with
     a sigma per weight that adapts; `snes`: natural gradient, a sigma per weight;
     `sep_cma_es` and `cma_es`: covariance matrix adaptation, diagonal and full."""
-    population: int = 64
+    population: int = 32
     """Members of a generation."""
-    episodes: int = 8
-    """Initial states of a generation, the same for all members."""
-    sigma: float = 0.1
+    episodes: int = 32
+    """Initial states of a generation, the same for all members. With few of them the
+    rare ones that a faster policy fails on are missing from most generations."""
+    sigma: float = 0.15
     """Standard deviation of the first generation, in units of a weight: of its size,
     or of its unconstrained value where it has two bounds."""
     sigma_end: float = 1.0
     """Share of sigma that is left in the last generation, reached geometrically; only
     with `open_es`, as the others adapt it."""
-    learning_rate: float = 0.03
+    learning_rate: float = 1.0
     """Of Adam for `open_es` and `pgpe`; a factor on the step of the mean for others,
     1 being their own."""
-    learning_rate_end: float = 1.0
+    learning_rate_end: float = 0.1
     """Share of the learning rate that is left in the last generation, reached
     geometrically."""
 
