@@ -230,5 +230,8 @@ def cost(returns: jax.Array) -> jax.Array:
     return jnp.where(jnp.isfinite(mean), -mean, jnp.inf)
 
 
-EVOLUTION_PRESETS: Mapping[str, EvolutionConfig] = {"es": EvolutionConfig()}
-"""Named recipes without gradients; `structjax rl --preset NAME`."""
+EVOLUTION_PRESETS: Mapping[str, EvolutionConfig] = {
+    "es": EvolutionConfig(),
+    "es_small": EvolutionConfig(population=16, episodes=4, learning_rate_end=1.0),
+}
+"""Named recipes without gradients: for 10,000 resets and more, and for 2,000 or so."""
