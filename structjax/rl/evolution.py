@@ -195,6 +195,16 @@ class EvolutionStrategy:
         search = tell(strategy, points, costs, search, rate)
         return state._replace(key=key, update=state.update + 1, search=search), metrics
 
+    def looked(
+        self,
+        state: EvolutionState,
+        variables: Any,
+        deficit: jax.Array,
+        scalars: EvolutionScalars,
+    ) -> EvolutionState:
+        """The state as it is: a population forgets its failures by itself."""
+        return state
+
     def _strategy(self, space: Coordinates) -> Any:
         return make_strategy(
             self.config.strategy, self.config.population, space.scale.shape[0]
