@@ -30,3 +30,12 @@ class Algorithm(Protocol):
 
     def variables(self, state: Any) -> Any:
         """The policy's variables, as they would be deployed."""
+
+    def looked(
+        self, state: Any, variables: Any, deficit: jax.Array, scalars: Any
+    ) -> Any:
+        """The state after an appraisal.
+
+        `deficit` is how far the selection return lies below the best so far, whose
+        variables are given: an algorithm may go back to them.
+        """

@@ -85,6 +85,9 @@ class RLConfig:
     """`linear` falls to 0 over the planned updates."""
     kl_stop: float = 0.0
     """An update ends early when the mean KL per step passes this; 0: never."""
+    fall: float = 0.0
+    """A selection return this far below the best takes training back to the best, with
+    half the step size; 0: never."""
     std_floor: float = 0.05
     """Least std of an action, as a share of its widest sensible std."""
 
@@ -110,6 +113,7 @@ class RLConfig:
             "max_grad_norm",
             "entropy",
             "kl_stop",
+            "fall",
         ):
             real_number(self, name, low=0.0)
         _check_pairs(self)
@@ -167,6 +171,7 @@ class Scalars(NamedTuple):
     max_grad_norm: jax.Array
     kl_stop: jax.Array
     advantage_floor: jax.Array
+    fall: jax.Array
 
 
 def scalars(config: RLConfig) -> Scalars:
