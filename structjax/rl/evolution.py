@@ -39,12 +39,12 @@ class EvolutionConfig:
     """`open_es`: Adam on a smoothed gradient, sigma as scheduled; `pgpe`: the same with
     a sigma per weight that adapts; `snes`: natural gradient, a sigma per weight;
     `sep_cma_es` and `cma_es`: covariance matrix adaptation, diagonal and full."""
-    population: int = 32
+    population: int = 20
     """Members of a generation."""
-    episodes: int = 32
+    episodes: int = 128
     """Initial states of a generation, the same for all members. With few of them the
     rare ones that a faster policy fails on are missing from most generations."""
-    sigma: float = 0.15
+    sigma: float = 0.1
     """Standard deviation of the first generation, in units of a weight: of its size,
     or of its unconstrained value where it has two bounds."""
     sigma_end: float = 1.0
@@ -242,6 +242,8 @@ def cost(returns: jax.Array) -> jax.Array:
 
 EVOLUTION_PRESETS: Mapping[str, EvolutionConfig] = {
     "es": EvolutionConfig(),
-    "es_small": EvolutionConfig(population=16, episodes=4, learning_rate_end=1.0),
+    "es_small": EvolutionConfig(
+        population=16, episodes=4, sigma=0.15, learning_rate_end=1.0
+    ),
 }
-"""Named recipes without gradients: for 10,000 resets and more, and for 2,000 or so."""
+"""Named recipes without gradients: for 50,000 resets and more, and for 2,000 or so."""
