@@ -1,5 +1,6 @@
 """Arms as they are read, units, pairs and families, against values worked by hand."""
 
+import gzip
 import json
 
 import numpy as np
@@ -358,3 +359,16 @@ def test_latex_is_escaped():
     assert escaped("-3.0 [-5.0, -1.0]") == "$-$3.0 [$-$5.0, $-$1.0]"
     assert escaped("d_z -0.5") == "$d_z$ $-$0.5"
     assert escaped("x\\y > z") == r"x\textbackslash{}y $>$ z"
+
+
+def test_a_packed_table_is_the_table(tmp_path):
+    plain = table(tmp_path / "rows.csv", [*grid("a", [[1, 2]]), *grid("b", [[3, 5]])])
+    packed = tmp_path / "packed.csv.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    for path in (plain, packed):
+        arms = arms_of(f"{path}:a", f"{path}:b")
+        assert [row.label for row in compare(arms).arms] == ["a", "b"]
+    assert compare(arms).pairs[0].test.difference == pytest.approx(-2.5)
+    packed.write_bytes(packed.read_bytes()[:-9])
+    with pytest.raises(StructjaxError, match="cannot read"):
+        arms_of(f"{packed}:a", f"{packed}:b")

@@ -87,6 +87,8 @@ class Rl:
         return self._run()
 
     def _run(self) -> int:
+        from structjax.runs import default_directory
+
         enable_compile_cache()
         if self.policy is None:
             raise StructjaxError(
@@ -95,12 +97,13 @@ class Rl:
                 hint="`structjax rl POLICY`: a program, a saved policy, a run, or mlp",
             )
         task = self._task(self.policy)
+        path = self.resume or self.run or default_directory(task.name)
         started = time.monotonic()
         with compile_clock() as clock:
             try:
-                result = self._train(self.policy, task)
+                result = self._train(self.policy, task, path)
             except KeyboardInterrupt:
-                progress("interrupted; continue with `structjax rl --resume RUN`")
+                progress(f"interrupted; continue with `structjax rl --resume {path}`")
                 return 130
         seconds = {"total": time.monotonic() - started, "compile": clock.seconds}
         result["seconds"] = seconds
@@ -119,12 +122,12 @@ class Rl:
             return load_task(self.task or "car_racing")
         return policy_task(self.task, Path(policy))
 
-    def _train(self, policy: str, task: "Task") -> dict[str, Any]:
+    def _train(self, policy: str, task: "Task", path: Path) -> dict[str, Any]:
         from structjax.rl.plan import Plan
         from structjax.rl.presets import changed, preset, recipe, resolved
         from structjax.rl.starting import check_noise, start
         from structjax.rl.training import Training
-        from structjax.runs import RunDirectory, default_directory
+        from structjax.runs import RunDirectory
         from structjax.tasks.loading import absolute
 
         name = resolved(self.preset, _is_network(policy))
@@ -156,7 +159,6 @@ class Rl:
             "tracks": self.tracks,
         }
         command = {**stored(self), "task": absolute(self.task or task.name)}
-        path = self.resume or self.run or default_directory(task.name)
         if self.resume is None:
             opened = RunDirectory.create(
                 path, kind="rl", task=task.name, config=options, command=command

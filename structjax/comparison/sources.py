@@ -5,6 +5,8 @@ directories joined by commas are one arm, each being one demonstration of it.
 """
 
 import csv
+import gzip
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,7 +68,7 @@ def parse_name(text: str) -> Name:
     if at and stem and checkpoint:
         return replace(parse_name(stem), checkpoint=checkpoint)
     stem, colon, arm = text.rpartition(":")
-    if colon and arm and (stem.endswith(".csv") or Path(stem).is_dir()):
+    if colon and arm and (stem.endswith((".csv", ".csv.gz")) or Path(stem).is_dir()):
         return Name((Path(stem),), arm=arm)
     return Name(tuple(Path(part) for part in text.split(",") if part) or (Path(text),))
 
@@ -110,7 +112,7 @@ def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     Raises:
       StructjaxError: it cannot be read, has no rows, or lacks a column.
     """
-    text = read_text(path, kind="arm", hint=HINT)
+    text = _text(path)
     try:
         header, *lines = list(filter(None, csv.reader(text.splitlines()))) or [[]]
     except csv.Error as error:
@@ -227,8 +229,20 @@ def _task(run: Path) -> str | None:
     return str(read_manifest(run)["task"])
 
 
+def _text(path: Path) -> str:
+    """The text of a file, which may be packed by gzip."""
+    if path.suffix != ".gz":
+        return read_text(path, kind="arm", hint=HINT)
+    try:
+        return gzip.decompress(path.read_bytes()).decode()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise _unreadable(f"cannot read {path}: {error}") from error
+
+
 def _stem(path: Path) -> str:
     name = path if path.name else path.resolve()
+    if name.suffix == ".gz":
+        name = name.with_suffix("")
     return name.stem if name.suffix in (".json", ".csv") else name.name
 
 
