@@ -210,7 +210,7 @@ GROUP = RLConfig(
     clip_low=0.2,
     clip_high=2.0,
     gamma=0.99,
-    learning_rate=0.02,
+    learning_rate=0.03,
     kl_stop=0.03,
     fall=3.0,
 )
