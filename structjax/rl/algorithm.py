@@ -13,6 +13,10 @@ class Algorithm(Protocol):
     """
 
     @property
+    def policy(self) -> Any:
+        """The policy that is trained."""
+
+    @property
     def resets_per_update(self) -> int:
         """Episodes that one update plays."""
 

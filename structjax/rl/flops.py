@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 
 from structjax.memory import initial_memory
+from structjax.rl.algorithm import Algorithm
 from structjax.rl.batch import Batch, play_batch
 from structjax.rl.config import scalars
 from structjax.rl.gradient import ADAM, PolicyGradient
@@ -132,6 +133,25 @@ def update_flops(
         gradient_step=adam + times * max(learn - prepare - adam, 0.0),
         gradient_steps=config.epochs * config.minibatches,
     )
+
+
+def flops_per_update(
+    algorithm: Algorithm, variables: Any, task: Task, bank: Any
+) -> float:
+    """Of one update of one run, whatever the algorithm.
+
+    Args:
+      algorithm: the update rule.
+      variables: of one run.
+      task: the task.
+      bank: `(params, starts)` of the training seeds.
+    """
+    if isinstance(algorithm, PolicyGradient):
+        return update_flops(algorithm, variables, *bank).total
+    params, starts = bank
+    index = jnp.zeros(algorithm.resets_per_update, int)
+    some = jax.tree.map(lambda leaf: jnp.take(leaf, index, axis=0), starts)
+    return play_flops(algorithm.policy, variables, task, params, some).total
 
 
 def _first_step(batch: Batch) -> Any:

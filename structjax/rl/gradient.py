@@ -18,6 +18,8 @@ from structjax.rollout import Policy
 from structjax.tasks.base import Task
 
 ADAM = optax.scale_by_adam()
+RECOVERY = 1.15
+"""Growth of the step size, up to the configured one, after a look without a fall."""
 METRICS = ("clip_share", "ess", "kl", "entropy", "max_log_ratio")
 
 
@@ -121,7 +123,10 @@ class PolicyGradient:
         again = state._replace(
             learned=learned, adam=ADAM.init(learned), caution=state.caution / 2
         )
-        return jax.tree.map(lambda new, old: _where(fell, new, old), again, state)
+        bolder = jnp.minimum(state.caution * RECOVERY, 1.0)
+        looked = jnp.isfinite(deficit) & ~fell
+        on = state._replace(caution=jnp.where(looked, bolder, state.caution))
+        return jax.tree.map(lambda new, old: _where(fell, new, old), again, on)
 
     def variables(self, state: GradientState) -> Any:
         """The policy's variables."""
