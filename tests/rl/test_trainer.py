@@ -159,13 +159,13 @@ def test_start_states_are_different_ones_of_the_bank_each_shared_by_a_group():
 @pytest.mark.parametrize("wanted", [True, False])
 def test_a_policy_without_finite_actions_goes_back_to_the_best(wanted):
     """No return is as deep a fall as any; but where none was asked for, none is due."""
-    config = replace(GAE, fall=5.0)
-    algorithm = PolicyGradient(Straight(), TASK, config, 10)
+    algorithm = PolicyGradient(Straight(), TASK, GAE, 10)
     state = begin(algorithm, KEYS, repeat(Straight().start(), RUNS))
     learned = dict(state.algorithm.learned)
     learned["policy"] = jax.tree.map(lambda x: x.at[1].set(jnp.nan), learned["policy"])
     ill = state._replace(algorithm=state.algorithm._replace(learned=learned))
-    data = TRAINING, SELECTION, many(config), jnp.asarray([wanted])
+    numbers = many(GAE, fall=[5.0] * RUNS)
+    data = TRAINING, SELECTION, numbers, jnp.asarray([wanted] + [False] * 3)
     after, metrics, _ = train_chunk(algorithm, Straight(), TASK, ill, *data)
     assert int(metrics["gradient_steps"][0, 1]) == 0
     weights = np.asarray(after.algorithm.learned["policy"]["w"])
