@@ -155,7 +155,10 @@ def train_chunk(
 
         appraisal = lax.cond(wanted, look, skip)
         best = better(state.best, stacked, appraisal.returns, update)
-        deficit = best.score - jnp.mean(appraisal.returns, axis=1)
+        score = jnp.mean(appraisal.returns, axis=1)
+        # A policy that could not be played has fallen as deep as any.
+        lost = wanted & jnp.isnan(score)
+        deficit = jnp.where(lost, jnp.inf, best.score - score)
         react = jax.vmap(algorithm.looked)
         inner = react(inner, best.variables, deficit, scalars)
         totals = {name: state.totals[name] + metrics[name] for name in COUNTED}

@@ -40,6 +40,7 @@ def test_the_paper_preset_is_the_paper_to_the_letter():
         # None of these is named.
         "max_grad_norm": 0.0,
         "kl_stop": 0.0,
+        "fall": 0.0,
         "std_floor": 0.0,
         # No critic: without effect.
         "gae_lambda": 0.95,

@@ -1,6 +1,7 @@
 """Operations of an update against the hand count of its matrix products."""
 
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -28,14 +29,19 @@ def network():
     return policy, policy.init(jax.random.key(0), jnp.zeros(2))
 
 
+@cache
+def network_flops():
+    policy, variables = network()
+    return update_flops(PolicyGradient(policy, TASK, CONFIG, 10), variables, *BANK)
+
+
 def test_products_are_counted_as_by_hand():
     x, y = jnp.zeros((20, 16)), jnp.zeros((16, 8))
     assert counted(jnp.matmul, x, y) == 2 * 20 * 16 * 8
 
 
 def test_an_update_is_the_sum_of_its_products():
-    policy, variables = network()
-    found = update_flops(PolicyGradient(policy, TASK, CONFIG, 10), variables, *BANK)
+    found = network_flops()
     # The environment, the noise and the keys are small beside the network.
     assert found.play.horizon == HORIZON
     assert found.play.step == pytest.approx(10 * FORWARD, rel=0.04)
@@ -52,7 +58,7 @@ def test_an_update_is_the_sum_of_its_products():
 
 def test_a_critic_costs_its_network_as_well():
     policy, variables = network()
-    plain = update_flops(PolicyGradient(policy, TASK, CONFIG, 10), variables, *BANK)
+    plain = network_flops()
     config = replace(CONFIG, advantage="gae")
     algorithm = PolicyGradient(policy, TASK, config, 10)
     found = update_flops(algorithm, variables, *BANK)

@@ -154,3 +154,22 @@ def test_start_states_are_different_ones_of_the_bank_each_shared_by_a_group():
     # A bank of one must do for all groups.
     alone = collect(state, {}, jnp.asarray([0.4]))
     np.testing.assert_allclose(alone.obs[0, :, 0], 0.4)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_policy_without_finite_actions_goes_back_to_the_best(wanted):
+    """No return is as deep a fall as any; but where none was asked for, none is due."""
+    algorithm = PolicyGradient(Straight(), TASK, GAE, 10)
+    state = begin(algorithm, KEYS, repeat(Straight().start(), RUNS))
+    learned = dict(state.algorithm.learned)
+    learned["policy"] = jax.tree.map(lambda x: x.at[1].set(jnp.nan), learned["policy"])
+    ill = state._replace(algorithm=state.algorithm._replace(learned=learned))
+    numbers = many(GAE, fall=[5.0] * RUNS)
+    data = TRAINING, SELECTION, numbers, jnp.asarray([False] * 3 + [wanted])
+    after, metrics, _ = train_chunk(algorithm, Straight(), TASK, ill, *data)
+    assert not np.asarray(metrics["gradient_steps"])[:, 1].any()
+    weights = np.asarray(after.algorithm.learned["policy"]["w"])
+    assert np.isfinite(weights[[0, 2]]).all()
+    np.testing.assert_array_equal(weights[1], 0 if wanted else np.nan)
+    caution = [1, 0.5, 1] if wanted else [1, 1, 1]
+    np.testing.assert_array_equal(after.algorithm.caution, caution)

@@ -142,6 +142,27 @@ def test_the_entropy_bonus_falls_to_0_over_the_planned_updates(update, left):
     assert not np.asarray(after.adam.mu["policy"]["w"]).any()
 
 
+def test_a_deep_fall_goes_back_to_the_best_with_half_the_step():
+    config = replace(CONFIG, fall=20.0)
+    batch = batch_of(REWARD, VALID)
+    _, state, _ = updated(config, batch)
+    algorithm = PolicyGradient(Straight(), TASK, config, 10)
+    best = jax.tree.map(lambda x: x + 1.0, Straight().start())
+    for deficit in (-5.0, 20.0, jnp.nan, jnp.inf):
+        numbers = scalars(config)
+        looked = algorithm.looked(state, best, jnp.float32(deficit), numbers)
+        back = deficit == np.inf
+        assert float(looked.caution) == (0.5 if back else 1)
+        assert int(looked.adam.count) == (0 if back else 1)
+        wanted = best if back else state.learned["policy"]
+        np.testing.assert_array_equal(looked.learned["policy"]["w"], wanted["w"])
+    off = algorithm.looked(state, best, jnp.float32(1e9), scalars(CONFIG))
+    assert float(off.caution) == 1
+    # Without momentum, Adam's first step is half the learning rate everywhere.
+    again, _ = learn(algorithm, looked, batch, scalars(config))
+    np.testing.assert_allclose(np.abs(change(looked, again)), 0.05, rtol=1e-4)
+
+
 MEMORY = """keep = weight(0.5, low=0.0, high=1.0)
 
 def policy(obs):
