@@ -17,7 +17,7 @@ from structjax.language.scope import (
     weight_value,
 )
 from structjax.language.structure import Call, Number
-from structjax.language.syntax import MAX_NUMBER, excerpt
+from structjax.language.syntax import MAX_NUMBER, MEMORY_HINT, excerpt
 
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -208,6 +208,8 @@ def _unknown_name(node: ast.Name, scope: Scope, state: Lowering) -> None:
         return
     known = chain_names(scope.names, scope.loops, state.parameters, state.constants)
     hint = state.guess(name, known) or "names are weights and earlier assignments"
+    if name.startswith(("prev", "last_")):
+        hint = MEMORY_HINT
     state.error("NAME", node, f"`{name}` is not defined", hint)
 
 

@@ -42,7 +42,7 @@ _ALLOWED = (
 )
 _PARTS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 
-_NO_STATE = "a policy has no state; compute everything from this observation"
+MEMORY_HINT = "what a policy remembers is `previous(name, start=0.0)`"
 _NODES = {
     ast.While: ("a while loop", "write `for i in range(n)` with a constant n"),
     ast.Lambda: ("a lambda", "write a helper: `def f(x):`"),
@@ -59,8 +59,8 @@ _NODES = {
     ast.AnnAssign: ("an annotated assignment", "write `name = expression`"),
     ast.ClassDef: ("a class", "write `def policy(obs):`"),
     ast.AsyncFunctionDef: ("an async function", "write `def policy(obs):`"),
-    ast.Global: ("global", _NO_STATE),
-    ast.Nonlocal: ("nonlocal", _NO_STATE),
+    ast.Global: ("global", MEMORY_HINT),
+    ast.Nonlocal: ("nonlocal", MEMORY_HINT),
     ast.Delete: ("del", "every name is assigned once and stays"),
     ast.Assert: ("assert", "delete it"),
     ast.Raise: ("raise", "delete it"),
@@ -84,12 +84,10 @@ def parse_tree(source: str, problems: Problems) -> ast.Module | None:
             tree = ast.parse(source)
     except SyntaxError as error:
         line = min(max(error.lineno or 1, 1), source.count("\n"))
-        problems.error(
-            "SYNTAX",
-            line,
-            f"invalid Python: {error.msg}",
-            "write one complete program: weights, helpers, `def policy(obs):`",
-        )
+        hint = "write one complete program: weights, helpers, `def policy(obs):`"
+        if error.msg == "invalid decimal literal":
+            hint = "a product is `2 * x`; names do not begin with a digit"
+        problems.error("SYNTAX", line, f"invalid Python: {error.msg}", hint)
         return None
     except (MemoryError, RecursionError):
         problems.error("TOO_DEEP", 1, "the program is nested too deeply", _SPLIT)
