@@ -6,10 +6,12 @@ the chain. `fold` finds runs of definitions that repeat with a period and says w
 turn takes from earlier turns; results are the same up to float32 rounding.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import NamedTuple
+
+import numpy as np
 
 from structjax.language.structure import (
     Call,
@@ -73,6 +75,10 @@ class _Run(NamedTuple):
         return (self.turns - 1) * self.period
 
     @property
+    def worthy(self) -> bool:
+        return self.turns >= LEAST_TURNS and self.saved >= LEAST_SAVED
+
+    @property
     def stop(self) -> int:
         return self.start + self.turns * self.period
 
@@ -82,113 +88,160 @@ def fold(latents: Sequence[Latent]) -> tuple[Latent | Turns, ...]:
     if len(latents) < LEAST_SAVED:
         return tuple(latents)
     place = {latent.name: i for i, latent in enumerate(latents)}
-    shapes = [_shape(latent) for latent in latents]
-    operands = [tuple(_operands(latent.expression, place)) for latent in latents]
-    return tuple(_fold(latents, shapes, operands, 0, len(latents)))
+    ids: dict[Hashable, int] = {}
+    operands: list[_Operands] = []
+    shapes = []
+    for latent in latents:
+        found: _Operands = []
+        whole = _read(latent.expression, place, ids, found)
+        key = latent.size, latent.boolean, whole
+        shapes.append(ids.setdefault(key, len(ids)))
+        operands.append(found)
+    stretches = _stretches(shapes, operands)
+    return tuple(_fold(latents, operands, stretches, 0, len(latents)))
 
 
 def _fold(
     latents: Sequence[Latent],
-    shapes: Sequence[str],
     operands: "Sequence[_Operands]",
+    stretches: "Sequence[_Stretch]",
     start: int,
     stop: int,
 ) -> Iterator[Latent | Turns]:
     """The definitions `start <= i < stop`."""
-    runs = _runs(shapes[:stop], operands, start)
-    for run in sorted(runs, key=lambda run: -run.saved):
+    inside = [s for s in stretches if s.start < stop and s.stop > start]
+    runs = [s.run(start, stop) for s in inside]
+    for run in sorted((r for r in runs if r.worthy), key=lambda run: -run.saved):
         turns = _turns(latents, operands, run)
         if turns is None and run.turns > LEAST_TURNS:  # a first turn may be special
             run = _Run(run.start + run.period, run.period, run.turns - 1)
             turns = _turns(latents, operands, run)
         if turns is None:
             continue
-        yield from _fold(latents, shapes, operands, start, run.start)
+        yield from _fold(latents, operands, inside, start, run.start)
         yield turns
-        yield from _fold(latents, shapes, operands, run.stop, stop)
+        yield from _fold(latents, operands, inside, run.stop, stop)
         return
     yield from latents[start:stop]
 
 
-_Operands = tuple[tuple[str, float], ...]
+_Operands = list[tuple[str, float]]
 
 
-def _shape(latent: Latent) -> str:
-    """Everything about a definition but its names, numbers and positions."""
-    return f"{latent.size} {latent.boolean} {_skeleton(latent.expression)}"
+def _read(
+    expression: Expression,
+    place: Mapping[str, int],
+    ids: dict[Hashable, int],
+    operands: _Operands,
+) -> int:
+    """A number for the shape of an expression: equal shapes have equal numbers.
 
+    The shape is everything but names, numbers and positions; those are added to the
+    operands, from left to right.
+    """
 
-def _skeleton(expression: Expression) -> str:
-    match expression:
-        case Variable() | Number():
-            return type(expression).__name__
-        case Call("pow", (base, exponent)):
-            return f"pow({_skeleton(base)}, {exponent})"
-        case Call(operator, arguments):
-            return f"{operator}({', '.join(map(_skeleton, arguments))})"
-        case Index(vector):
-            return f"{_skeleton(vector)}[]"
-        case Slice(vector, start, stop):
-            return f"{_skeleton(vector)}[{start}:{stop}]"
-        case _:
-            return repr(expression)
+    def inner(part: Expression) -> int:
+        return _read(part, place, ids, operands)
 
-
-def _operands(
-    expression: Expression, place: dict[str, int]
-) -> Iterator[tuple[str, float]]:
-    """What `_shape` leaves out, from left to right."""
+    key: Hashable
     match expression:
         case Variable(name):
-            yield "variable", place[name]
+            operands.append(("variable", place[name]))
+            key = "variable"
         case Number(value):
-            yield "number", value
-        case Call("pow", (base, _)):
-            yield from _operands(base, place)
-        case Call(_, arguments):
-            for argument in arguments:
-                yield from _operands(argument, place)
+            operands.append(("number", value))
+            key = "number"
+        case Call("pow", (base, exponent)):
+            key = "pow", inner(base), repr(exponent)
+        case Call(operator, arguments):
+            key = operator, *map(inner, arguments)
         case Index(vector, position):
-            yield from _operands(vector, place)
-            yield "position", position
-        case Slice(vector):
-            yield from _operands(vector, place)
+            key = "element", inner(vector)
+            operands.append(("position", position))
+        case Slice(vector, start, stop):
+            key = "slice", inner(vector), start, stop
+        case _:
+            key = repr(expression)
+    return ids.setdefault(key, len(ids))
 
 
-def _runs(
-    shapes: Sequence[str], operands: Sequence[_Operands], start: int
-) -> Iterator[_Run]:
-    """All runs worth folding, each as long as it can be."""
-    stop = len(shapes)
-    longest = min(MOST_PERIOD, (stop - start) // LEAST_TURNS)
-    for period in range(1, longest + 1):
-        length = 0
-        moves = [
-            _moves(operands[i], operands[i + period], period)
-            if shapes[i] == shapes[i + period]
-            else None
-            for i in range(start, stop - period)
-        ]
-        for i in range(len(moves) - period + 1):
-            same = i + period < len(moves) and moves[i] == moves[i + period]
-            if moves[i] is not None and same:
-                length += 1
-                continue
-            run = _Run(start + i - length, period, length // period + 2)
-            if length and run.turns >= LEAST_TURNS and run.saved >= LEAST_SAVED:
-                yield run
-            length = 0
+class _Stretch(NamedTuple):
+    """Definitions `start <= i < stop` that are repeated a period and two later."""
+
+    start: int
+    stop: int
+    period: int
+
+    def run(self, start: int, stop: int) -> _Run:
+        """Its turns among the definitions from `start` to before `stop`."""
+        first = max(self.start, start)
+        length = min(self.stop, stop - 2 * self.period) - first
+        return _Run(first, self.period, max(0, length) // self.period + 2)
 
 
-def _moves(first: _Operands, second: _Operands, period: int) -> tuple[int, ...] | None:
-    """How far each variable moves in one turn: 0 or a period; None: it is no turn."""
+def _stretches(shapes: Sequence[int], operands: Sequence[_Operands]) -> list[_Stretch]:
+    """All stretches that are worth folding, of each period."""
+    places = _Places.of(shapes, operands)
     found = []
-    for (kind, a), (_, b) in zip(first, second, strict=True):
-        if kind == "variable":
-            if b - a not in (0, period):
-                return None
-            found.append(int(b - a))
-    return tuple(found)
+    for period in range(1, min(MOST_PERIOD, len(shapes) // LEAST_TURNS) + 1):
+        edges = np.diff(np.concatenate([[0], places.repeated(period), [0]]))
+        for start, stop in np.flatnonzero(edges).reshape(-1, 2).tolist():
+            stretch = _Stretch(start, stop, period)
+            if stretch.run(0, len(shapes)).worthy:
+                found.append(stretch)
+    return found
+
+
+class _Places(NamedTuple):
+    """Where the variables of N definitions are defined, one after the other.
+
+    Attributes:
+      shapes: `[N]` numbers.
+      first: `[N]` index of each definition's first variable.
+      owners: `[V]` the definition that a variable stands in.
+      places: `[V]` the definition that it refers to.
+    """
+
+    shapes: np.ndarray
+    first: np.ndarray
+    owners: np.ndarray
+    places: np.ndarray
+
+    @classmethod
+    def of(cls, shapes: Sequence[int], operands: Sequence[_Operands]) -> "_Places":
+        """Those of these operands."""
+        places = [[a for kind, a in o if kind == "variable"] for o in operands]
+        counts = [len(row) for row in places]
+        return cls(
+            np.array(shapes, int),
+            np.cumsum([0, *counts[:-1]]),
+            np.repeat(np.arange(len(shapes)), counts),
+            np.array([place for row in places for place in row], int),
+        )
+
+    def repeated(self, period: int) -> np.ndarray:
+        """`[N]` whether a definition comes again a period later, and then once more.
+
+        Again means: of equal shape, and each variable refers to the same definition or
+        to one a period later; once more: with the same variables moving.
+        """
+        number = len(self.shapes)
+        again = np.zeros(number, int)
+        again[:-period] = self.shapes[:-period] == self.shapes[period:]
+        if not _Run(0, period, int(again.sum()) // period + 2).worthy:
+            return np.zeros(number, int)
+        mine = np.flatnonzero(again[self.owners])
+        owners = self.owners[mine]
+        later = mine + self.first[owners + period] - self.first[owners]
+        moves = self.places[later] - self.places[mine]
+        again[owners[(moves != 0) & (moves != period)]] = 0
+        more = np.zeros(number, int)
+        more[:-period] = again[:-period] & again[period:]
+        moving = np.zeros(len(self.places), int)
+        moving[mine] = moves
+        changed = (moving[later] != moves) & (more[owners] > 0)
+        more[owners[changed]] = 0
+        return more
 
 
 def _turns(
