@@ -21,6 +21,7 @@ from structjax.language.structure import (
     Variable,
     Weight,
 )
+from structjax.language.syntax import walk
 from structjax.schema import Schema
 
 MAX_WORK = 20_000
@@ -166,7 +167,7 @@ class Lowering:
     def holds_refused(self, node: ast.AST) -> bool:
         """Whether part of an expression is reported already."""
         if node not in self.faulty:
-            self.faulty[node] = any(part in self.refused for part in ast.walk(node))
+            self.faulty[node] = any(part in self.refused for part in walk(node))
         return self.faulty[node]
 
     def lower(self, node: ast.expr, scope: Scope) -> Value | None:
@@ -267,7 +268,7 @@ class Lowering:
 def first_assignments(node: ast.AST) -> dict[str, int]:
     """Name -> line of its first assignment, anywhere in a statement."""
     lines: dict[str, int] = {}
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
             lines[part.id] = min(lines.get(part.id, part.lineno), part.lineno)
     return lines

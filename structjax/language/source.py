@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from structjax.language.problem import Problems
 
@@ -78,6 +79,16 @@ def check(source: str, problems: Problems) -> None:
 def code_only(source: str) -> str:
     """The text with comments and strings blanked, line structure kept."""
     return _INERT.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
+
+
+def comments(source: str) -> Iterator[tuple[int, int, str]]:
+    """Line, column and text of each comment of a text that parses."""
+    line, at = 1, 0
+    for match in _INERT.finditer(source):
+        if match[0].startswith("#"):
+            line += source.count("\n", at, match.start())
+            at = match.start()
+            yield line, at - source.rfind("\n", 0, at) - 1, match[0]
 
 
 def _characters(source: str, problems: Problems) -> None:
