@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from structjax.language.names import did_you_mean
 from structjax.language.problem import MAX_PROBLEMS, Problems
@@ -30,8 +31,7 @@ MAX_EXPRESSION_DEPTH = 64
 INLINE_DEPTH = 12
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A lowered expression.
 
     Attributes:
@@ -75,7 +75,7 @@ class Scope:
       in_static: whether this is the only branch of an `if` that is read.
       fresh: names assigned in this branch.
       forgotten: names that faulty statements would have assigned.
-      later: name -> line of its first assignment anywhere in the function.
+      body: the function.
     """
 
     names: dict[str, Value | None] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Scope:
     in_static: bool = False
     fresh: dict[str, None] = field(default_factory=dict)
     forgotten: dict[str, None] = field(default_factory=dict)
-    later: dict[str, int] = field(default_factory=dict)
+    body: ast.AST | None = None
 
     def branch(self) -> "Scope":
         """A scope for one branch of an `if`."""
@@ -164,6 +164,10 @@ class Lowering:
             self.assignments[node] = first_assignments(node)
         return self.assignments[node]
 
+    def later(self, name: str, scope: "Scope") -> int | None:
+        """The line where a function assigns a name first, wherever that is."""
+        return self.assigned(scope.body).get(name) if scope.body else None
+
     def holds_refused(self, node: ast.AST) -> bool:
         """Whether part of an expression is reported already."""
         if node not in self.faulty:
@@ -215,7 +219,7 @@ class Lowering:
         """
         self.definitions.append(Definition(stem, kept, value))
         reference = Variable(f"#{len(self.definitions) - 1}")
-        return replace(value, expression=reference, depth=1)
+        return Value(reference, value.size, value.boolean, value.static)
 
     def bind(self, stem: str, value: Value) -> Value:
         """The value itself if it may be repeated, else a temporary that holds it."""
@@ -283,7 +287,7 @@ def rename(expression: Expression, names: Mapping[str, str]) -> Expression:
         case Variable(name):
             return Variable(names[name])
         case Call(operator, arguments):
-            return Call(operator, tuple(rename(a, names) for a in arguments))
+            return Call(operator, tuple([rename(a, names) for a in arguments]))
         case Index(vector, position):
             return Index(rename(vector, names), position)
         case Slice(vector, start, stop):

@@ -72,8 +72,9 @@ def check(source: str, problems: Problems) -> None:
             f"at most {MAX_BYTES:,} bytes and {MAX_LINES:,} lines are accepted",
         )
         return
-    _characters(source, problems)
-    _nesting(source, problems)
+    code = code_only(source)
+    _characters(source, code, problems)
+    _nesting(source, code, problems)
 
 
 def code_only(source: str) -> str:
@@ -91,8 +92,8 @@ def comments(source: str) -> Iterator[tuple[int, int, str]]:
             yield line, at - source.rfind("\n", 0, at) - 1, match[0]
 
 
-def _characters(source: str, problems: Problems) -> None:
-    unusual = [(m.start(), m.group()) for m in _UNUSUAL.finditer(code_only(source))]
+def _characters(source: str, code: str, problems: Problems) -> None:
+    unusual = [(m.start(), m.group()) for m in _UNUSUAL.finditer(code)]
     unusual += [(m.start(), m.group()) for m in _UNENCODABLE.finditer(source)]
     seen: set[str] = set()
     for position, char in sorted(unusual):
@@ -111,8 +112,7 @@ def _characters(source: str, problems: Problems) -> None:
         )
 
 
-def _nesting(source: str, problems: Problems) -> None:
-    code = code_only(source)
+def _nesting(source: str, code: str, problems: Problems) -> None:
     depth = 0
     for match in re.finditer(r"[(\[{)\]}]", code):
         depth += 1 if match.group() in "([{" else -1

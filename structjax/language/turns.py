@@ -6,6 +6,7 @@ the chain. `fold` finds runs of definitions that repeat with a period and says w
 turn takes from earlier turns; results are the same up to float32 rounding.
 """
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -19,8 +20,10 @@ from structjax.language.structure import (
     Index,
     Latent,
     Number,
+    Observation,
     Slice,
     Variable,
+    Weight,
 )
 
 LEAST_SAVED = 64
@@ -87,16 +90,8 @@ def fold(latents: Sequence[Latent]) -> tuple[Latent | Turns, ...]:
     """The definitions in order, long repetitions replaced by `Turns`."""
     if len(latents) < LEAST_SAVED:
         return tuple(latents)
-    place = {latent.name: i for i, latent in enumerate(latents)}
-    ids: dict[Hashable, int] = {}
-    operands: list[_Operands] = []
-    shapes = []
-    for latent in latents:
-        found: _Operands = []
-        whole = _read(latent.expression, place, ids, found)
-        key = latent.size, latent.boolean, whole
-        shapes.append(ids.setdefault(key, len(ids)))
-        operands.append(found)
+    reader = _Reader({latent.name: i for i, latent in enumerate(latents)})
+    shapes, operands = zip(*map(reader.definition, latents), strict=True)
     stretches = _stretches(shapes, operands)
     return tuple(_fold(latents, operands, stretches, 0, len(latents)))
 
@@ -128,41 +123,50 @@ def _fold(
 _Operands = list[tuple[str, float]]
 
 
-def _read(
-    expression: Expression,
-    place: Mapping[str, int],
-    ids: dict[Hashable, int],
-    operands: _Operands,
-) -> int:
-    """A number for the shape of an expression: equal shapes have equal numbers.
+class _Reader:
+    """Takes definitions apart: into a shape, and the operands that it leaves out.
 
-    The shape is everything but names, numbers and positions; those are added to the
-    operands, from left to right.
+    Equal shapes have equal numbers. A shape is everything but names, numbers and
+    positions.
     """
 
-    def inner(part: Expression) -> int:
-        return _read(part, place, ids, operands)
+    def __init__(self, place: Mapping[str, int]) -> None:
+        self._place = place
+        self._numbers: dict[Hashable, int] = {}
+        self._operands: _Operands = []
 
-    key: Hashable
-    match expression:
-        case Variable(name):
-            operands.append(("variable", place[name]))
-            key = "variable"
-        case Number(value):
-            operands.append(("number", value))
-            key = "number"
-        case Call("pow", (base, exponent)):
-            key = "pow", inner(base), repr(exponent)
-        case Call(operator, arguments):
-            key = operator, *map(inner, arguments)
-        case Index(vector, position):
-            key = "element", inner(vector)
-            operands.append(("position", position))
-        case Slice(vector, start, stop):
-            key = "slice", inner(vector), start, stop
-        case _:
-            key = repr(expression)
-    return ids.setdefault(key, len(ids))
+    def definition(self, latent: Latent) -> tuple[int, _Operands]:
+        """The number of its shape, and its operands from left to right."""
+        self._operands = []
+        shape = self._shape(latent.expression)
+        return self._number((latent.size, latent.boolean, shape)), self._operands
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def _shape(self, expression: Expression) -> int:
+        key: Hashable
+        match expression:
+            case Variable(name):
+                self._operands.append(("variable", self._place[name]))
+                key = "variable"
+            case Number(value):
+                self._operands.append(("number", value))
+                key = "number"
+            case Call("pow", (base, exponent)):
+                key = "pow", self._shape(base), repr(exponent)
+            case Call(operator, arguments):
+                key = operator, *map(self._shape, arguments)
+            case Index(vector, position):
+                key = "element", self._shape(vector)
+                self._operands.append(("position", position))
+            case Slice(vector, start, stop):
+                key = "slice", self._shape(vector), start, stop
+            case Weight() | Observation():
+                key = expression
+            case _:  # as text: a start of 0.0, of -0.0 and of False are equal
+                key = repr(expression)
+        return self._number(key)
 
 
 class _Stretch(NamedTuple):
@@ -185,11 +189,16 @@ def _stretches(shapes: Sequence[int], operands: Sequence[_Operands]) -> list[_St
     found = []
     for period in range(1, min(MOST_PERIOD, len(shapes) // LEAST_TURNS) + 1):
         edges = np.diff(np.concatenate([[0], places.repeated(period), [0]]))
-        for start, stop in np.flatnonzero(edges).reshape(-1, 2).tolist():
-            stretch = _Stretch(start, stop, period)
-            if stretch.run(0, len(shapes)).worthy:
-                found.append(stretch)
+        ends = np.flatnonzero(edges).reshape(-1, 2)
+        long = ends[:, 1] - ends[:, 0] >= _least_length(period)
+        found += [_Stretch(a, b, period) for a, b in ends[long].tolist()]
     return found
+
+
+def _least_length(period: int) -> int:
+    """Length of the shortest stretch whose turns are worth folding."""
+    turns = max(LEAST_TURNS, 1 + math.ceil(LEAST_SAVED / period))
+    return (turns - 2) * period
 
 
 class _Places(NamedTuple):
@@ -228,7 +237,7 @@ class _Places(NamedTuple):
         number = len(self.shapes)
         again = np.zeros(number, int)
         again[:-period] = self.shapes[:-period] == self.shapes[period:]
-        if not _Run(0, period, int(again.sum()) // period + 2).worthy:
+        if again.sum() < _least_length(period):
             return np.zeros(number, int)
         mine = np.flatnonzero(again[self.owners])
         owners = self.owners[mine]
