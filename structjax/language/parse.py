@@ -91,13 +91,13 @@ def _parse(text: str, schema: Schema) -> Program:
     handlers = {**EXPRESSIONS, **ACCESS, **CALLED}
     refused = check_nodes(tree, problems)
     state = Lowering(schema, problems, refused, handlers, inline_helper)
-    structure = _lower(tree, state)
+    structure = _lower(tree.module, state)
     problems.raise_errors()
     if structure is None:  # unreachable while every fault is noted; never a crash
         problems.error("NO_ENTRY", 1, "the program has no policy that can be read")
         raise StructureError(problems.found)
     warn_unused(structure, state.lines, problems)
-    docs = documentation(tree, source, frozenset(state.lines))
+    docs = documentation(tree.module, source, frozenset(state.lines))
     return Program(structure, source, docs, dict(state.lines), problems.warnings)
 
 

@@ -7,6 +7,7 @@ reported here once; what comes later skips them.
 import ast
 import warnings
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from structjax.language.problem import Problems
 
@@ -16,7 +17,7 @@ MAX_NUMBER = 1e30
 
 _SPLIT = "split the expression into several assignments"
 
-_ALLOWED = {
+_HARMLESS = {
     ast.Module,
     ast.FunctionDef,
     ast.arguments,
@@ -35,11 +36,7 @@ _ALLOWED = {
     ast.IfExp,
     ast.Call,
     ast.keyword,
-    ast.Attribute,
-    ast.Subscript,
     ast.Slice,
-    ast.Name,
-    ast.Constant,
 }
 #: Fields of syntax nodes that hold no expression or statement.
 _PLAIN = {"op", "ops", "ctx", "id", "attr", "kind", "type_comment"}
@@ -78,12 +75,19 @@ _NODES = {
 }
 
 
-def parse_tree(source: str, problems: Problems) -> ast.Module | None:
+class Tree(NamedTuple):
+    """A syntax tree, and all its nodes, level by level."""
+
+    module: ast.Module
+    nodes: list[ast.AST]
+
+
+def parse_tree(source: str, problems: Problems) -> Tree | None:
     """The syntax tree, or None with the reason noted."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            module = ast.parse(source)
     except SyntaxError as error:
         line = min(max(error.lineno or 1, 1), source.count("\n"))
         hint = "write one complete program: weights, helpers, `def policy(obs):`"
@@ -97,7 +101,8 @@ def parse_tree(source: str, problems: Problems) -> ast.Module | None:
     except ValueError as error:
         problems.error("SYNTAX", 1, f"unreadable text: {error}", "write plain text")
         return None
-    return tree if _within_budget(tree, problems) else None
+    nodes = _nodes(module, problems)
+    return Tree(module, nodes) if nodes else None
 
 
 class _Fields(dict[type[ast.AST], tuple[str, ...]]):
@@ -138,54 +143,50 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         pending += children(node)
 
 
-def _within_budget(tree: ast.Module, problems: Problems) -> bool:
-    """Counts nodes and depth, level by level."""
-    count, depth = 0, 0
-    level: list[ast.AST] = [tree]
-    while level:
-        count += len(level)
-        if depth > MAX_DEPTH:
-            line = max(map(line_of, level))
-            problems.error("TOO_DEEP", line, f"nested over {MAX_DEPTH} levels", _SPLIT)
-            return False
+def _nodes(module: ast.Module, problems: Problems) -> list[ast.AST]:
+    """All nodes level by level; none, with the reason noted, if they are too many."""
+    found: list[ast.AST] = []
+    level: list[ast.AST] = [module]
+    for _ in range(MAX_DEPTH + 1):
+        found += level
         level = [child for node in level for child in children(node)]
-        depth += 1
-    if count > MAX_NODES:
-        problems.error(
-            "TOO_LONG",
-            1,
-            f"the program has {count:,} syntax nodes",
-            f"at most {MAX_NODES:,} are accepted",
-        )
-    return count <= MAX_NODES
+    if level:
+        line = max(map(line_of, level))
+        problems.error("TOO_DEEP", line, f"nested over {MAX_DEPTH} levels", _SPLIT)
+        return []
+    if len(found) > MAX_NODES:
+        text = f"the program has {len(found):,} syntax nodes"
+        problems.error("TOO_LONG", 1, text, f"at most {MAX_NODES:,} are accepted")
+        return []
+    return found
 
 
-def check_nodes(tree: ast.Module, problems: Problems) -> set[ast.AST]:
-    """Notes every node that is not part of the language; returns those nodes."""
+def check_nodes(tree: Tree, problems: Problems) -> set[ast.AST]:
+    """Notes every node that is not part of the language; returns those nodes.
+
+    What is below a refused node is not looked at.
+    """
     refused: set[ast.AST] = set()
-    docstrings = _docstrings(tree)
-    stack = [*children(tree)]
-    while stack:
-        node = stack.pop()
-        if node in docstrings:
+    skipped = _docstrings(tree.module)
+    for node in tree.nodes:
+        if type(node) in _HARMLESS or node in skipped:
             continue
         if not _accepted(node, problems):
             refused.add(node)
+            skipped.update(walk(node))
         elif isinstance(node, ast.Subscript) and is_text(node.slice):
-            stack.append(node.value)  # the lowering explains a text between brackets
-        else:
-            stack += children(node)
+            skipped.add(node.slice)  # the lowering explains a text between brackets
     return refused
 
 
 def _docstrings(tree: ast.Module) -> set[ast.AST]:
-    """The constants that are docstrings of the module and its functions."""
+    """The docstrings of the module and its functions, with their statements."""
     found: set[ast.AST] = set()
     for node in (tree, *tree.body):
-        if isinstance(node, ast.Module | ast.FunctionDef) and node.body:
-            first = node.body[0]
-            if is_docstring(first):
-                found.add(first)
+        if isinstance(node, ast.Module | ast.FunctionDef):
+            found.update(
+                *(walk(first) for first in node.body[:1] if is_docstring(first))
+            )
     return found
 
 
@@ -200,21 +201,19 @@ def is_text(node: ast.AST) -> bool:
 
 
 def _accepted(node: ast.AST, problems: Problems) -> bool:
-    if type(node) not in _ALLOWED:
-        _refuse(node, problems)
-        return False
-    if isinstance(node, ast.Constant):
-        return _accepted_constant(node, problems)
-    if isinstance(node, ast.Name):
-        name = node.id
-    elif isinstance(node, ast.Attribute):
-        name = node.attr
-    else:
-        return True
-    if name.startswith("__"):
-        text = f"`{name}` begins with two underscores"
-        problems.error("DUNDER", line_of(node), text, "choose another name")
-        return False
+    match node:
+        case ast.Constant():
+            return _accepted_constant(node, problems)
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            if name.startswith("__"):
+                text = f"`{name}` begins with two underscores"
+                problems.error("DUNDER", line_of(node), text, "choose another name")
+                return False
+        case ast.Subscript():
+            pass
+        case _:
+            _refuse(node, problems)
+            return False
     return True
 
 

@@ -130,7 +130,7 @@ WHOLE = {
     "118 call at the end": (f"{PLAIN}policy([1])\n", "NODE TOPLEVEL"),
     "119 main guard": (
         f"{PLAIN}if __name__ == '__main__':\n    policy(1)\n",
-        "CONST DUNDER TOPLEVEL",
+        "DUNDER CONST TOPLEVEL",
     ),
     "state as argument": (PLAIN.replace("(obs)", "(obs, state)"), "SIGNATURE"),
     "print at the end": (f"{PLAIN}print('done')\n", "CONST TOPLEVEL"),
