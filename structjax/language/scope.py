@@ -21,6 +21,7 @@ from structjax.language.structure import (
     Structure,
     Variable,
     Weight,
+    with_leaves,
 )
 from structjax.language.syntax import walk
 from structjax.schema import Schema
@@ -283,17 +284,10 @@ Handler = Callable[..., Value | None]
 
 def rename(expression: Expression, names: Mapping[str, str]) -> Expression:
     """The expression with its variables renamed."""
-    match expression:
-        case Variable(name):
-            return Variable(names[name])
-        case Call(operator, arguments):
-            return Call(operator, tuple([rename(a, names) for a in arguments]))
-        case Index(vector, position):
-            return Index(rename(vector, names), position)
-        case Slice(vector, start, stop):
-            return Slice(rename(vector, names), start, stop)
-        case _:
-            return expression
+    return with_leaves(
+        expression,
+        lambda leaf: Variable(names[leaf.name]) if isinstance(leaf, Variable) else leaf,
+    )
 
 
 def number(value: float) -> Value:

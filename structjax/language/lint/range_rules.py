@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from structjax.language.lint.forward import Reading, read
 from structjax.language.lint.intervals import Intervals, Range
-from structjax.language.lint.places import Part, children, definitions_of, text_of, walk
+from structjax.language.lint.places import Part, definitions_of, text_of
 from structjax.language.problem import Problem
 from structjax.language.structure import (
     Call,
@@ -18,6 +18,8 @@ from structjax.language.structure import (
     Slice,
     Structure,
     Variable,
+    children,
+    walk,
 )
 from structjax.language.usage import reach
 from structjax.schema import ActionField, Schema
