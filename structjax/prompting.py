@@ -4,6 +4,7 @@ Texts are deterministic: no clocks, no paths, numbers to four significant digits
 transcript can be matched with the run that replays it.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -127,7 +128,15 @@ def generate_prompt(task: Task, fit: FitMode) -> str:
 
 def context(task: Task, program: str, note: str) -> str:
     """Task and program, as every request of a round begins."""
-    return fill("context", program=program, round_note=note, **_task_values(task))
+    longest = max(map(len, re.findall(r"^\s*(`+)", program, re.M)), default=0)
+    return fill(
+        "context",
+        program=program,
+        # Text in the program that looks like a fence does not end the block.
+        fence="`" * max(3, longest + 1),
+        round_note=note,
+        **_task_values(task),
+    )
 
 
 def tests_prompt(context: str, columns: str, *, episodes: int, horizon: int) -> str:

@@ -1,7 +1,7 @@
 """How large a program may become: operations to compile, columns to log."""
 
 from structjax.language.problem import Problems
-from structjax.language.structure import Call, Expression, Index, Slice, Structure
+from structjax.language.structure import Call, Expression, Structure, walk
 from structjax.language.turns import Turns, fold
 from structjax.language.usage import outputs
 
@@ -21,15 +21,7 @@ def operations(structure: Structure) -> int:
 
 
 def _operators(expression: Expression) -> int:
-    count, pending = 0, [expression]
-    while pending:
-        match pending.pop():
-            case Call(_, arguments):
-                count += 1
-                pending += arguments
-            case Index(vector) | Slice(vector):
-                pending.append(vector)
-    return count
+    return sum(isinstance(node, Call) for node in walk(expression))
 
 
 def check_budget(structure: Structure, problems: Problems) -> None:

@@ -141,6 +141,8 @@ def _method(node: ast.Call, path: tuple[str, ...], state: Lowering) -> None:
         hint = REFUSED_CALLS["random"]
     elif isinstance(node.func, ast.Attribute) and node.func.attr in CALLS:
         hint = f"write `{node.func.attr}({excerpt(node.func.value)})`"
+    elif isinstance(node.func, ast.Constant):
+        hint = f"a product is `{excerpt(node.func)} * (...)`"
     else:
         hint = "functions are called by their plain name"
     code = "ATTR" if isinstance(node.func, ast.Attribute) else "CALL"

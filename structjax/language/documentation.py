@@ -1,20 +1,20 @@
 """Comments and docstrings become the documentation of names."""
 
 import ast
-import io
-import tokenize
 from collections.abc import Iterable, Iterator
+
+from structjax.language.source import comments
 
 
 def documentation(
     tree: ast.Module, source: str, names: frozenset[str]
 ) -> dict[str, str]:
     """Name -> documentation, for these names; `""` is the module's docstring."""
-    comments = Comments(source)
+    found = Comments(source)
     docs = {"": ast.get_docstring(tree) or ""}
     for name, node in _named(tree.body):
         if name in names and not docs.get(name):
-            docs[name] = _text(node, comments)
+            docs[name] = _text(node, found)
     return {name: text for name, text in docs.items() if text}
 
 
@@ -34,10 +34,10 @@ def _named(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
                 yield from _named([*node.body, *node.orelse])
 
 
-def _text(node: ast.stmt, comments: "Comments") -> str:
+def _text(node: ast.stmt, found: "Comments") -> str:
     if isinstance(node, ast.FunctionDef):
-        return ast.get_docstring(node) or comments.of(node.lineno, node.lineno)
-    return comments.of(node.lineno, node.end_lineno or node.lineno)
+        return ast.get_docstring(node) or found.of(node.lineno, node.lineno)
+    return found.of(node.lineno, node.end_lineno or node.lineno)
 
 
 class Comments:
@@ -48,7 +48,7 @@ class Comments:
         self._whole: set[int] = set()
         self._found: dict[int, str] = {}
         lines = source.split("\n")
-        for line, column, text in _comment_tokens(source):
+        for line, column, text in comments(source):
             self._text[line] = text.lstrip("#").strip()
             if not lines[line - 1][:column].strip():
                 self._whole.add(line)
@@ -75,16 +75,3 @@ class Comments:
             above = (self._text[at] for at in range(line, first))
             self._found[first] = " ".join(text for text in above if text)
         return self._found[first]
-
-
-def _comment_tokens(source: str) -> list[tuple[int, int, str]]:
-    """Line, column and text of each comment; none if the text cannot be split."""
-    readline = io.StringIO(source, newline="").readline
-    try:
-        return [
-            (*token.start, token.string)
-            for token in tokenize.generate_tokens(readline)
-            if token.type == tokenize.COMMENT
-        ]
-    except (tokenize.TokenError, SyntaxError):
-        return []  # the tokenizer is stricter than the parser: no documentation

@@ -17,7 +17,7 @@ from structjax.language.scope import (
     weight_value,
 )
 from structjax.language.structure import Call, Number
-from structjax.language.syntax import MAX_NUMBER, excerpt
+from structjax.language.syntax import MAX_NUMBER, MEMORY_HINT, excerpt
 
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -103,7 +103,7 @@ def apply(
             return None
         known.append(value)
     try:
-        size = row.shape(tuple(value.size for value in known))
+        size = row.shape(tuple([value.size for value in known]))
     except ShapeError as error:
         hint = f"written `{row.spelling}`: {row.meaning}"
         state.error("SHAPE", node, f"`{excerpt(node)}`: {error}", hint)
@@ -112,8 +112,8 @@ def apply(
     boolean = row.result == "truth" or (
         row.result == "same" and all(value.boolean for value in kept)
     )
-    expression = Call(row.name, tuple(value.expression for value in known))
-    depth = 1 + max(value.depth for value in known)
+    expression = Call(row.name, tuple([value.expression for value in known]))
+    depth = 1 + max([value.depth for value in known])
     result = Value(expression, size, boolean, None, depth)
     return _fold(result, known, node, state) if row.name in _FOLDED else result
 
@@ -202,12 +202,14 @@ def _unknown_name(node: ast.Name, scope: Scope, state: Lowering) -> None:
         text = f"`{name}` is a function, not a value"
         state.error("NAME", node, text, f"call it: `{name}(...)`")
         return
-    if name in scope.later:
-        text = f"`{name}` is used before its assignment in line {scope.later[name]}"
+    if line := state.later(name, scope):
+        text = f"`{name}` is used before its assignment in line {line}"
         state.error("NAME", node, text, "assign a name before its first use")
         return
     known = chain_names(scope.names, scope.loops, state.parameters, state.constants)
     hint = state.guess(name, known) or "names are weights and earlier assignments"
+    if name.startswith(("prev", "last_")):
+        hint = MEMORY_HINT
     state.error("NAME", node, f"`{name}` is not defined", hint)
 
 

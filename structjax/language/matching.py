@@ -1,6 +1,6 @@
 """Which weights and latents of two programs are the same, whatever they are called."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from structjax.language.structure import (
@@ -14,6 +14,8 @@ from structjax.language.structure import (
     Structure,
     Variable,
     Weight,
+    children,
+    with_leaves,
 )
 
 Name = Weight | Variable
@@ -46,35 +48,16 @@ def inlined(structure: Structure) -> Structure:
 
 
 def _size(expression: Expression, sizes: Mapping[str, int]) -> int:
-    match expression:
-        case Variable(name):
-            return sizes[name]
-        case Call(_, arguments):
-            return 1 + sum(_size(argument, sizes) for argument in arguments)
-        case Index(vector) | Slice(vector):
-            return 1 + _size(vector, sizes)
-        case _:
-            return 1
+    if isinstance(expression, Variable):
+        return sizes[expression.name]
+    return 1 + sum(_size(part, sizes) for part in children(expression))
 
 
 def _replaced(expression: Expression, texts: Mapping[str, Expression]) -> Expression:
-    return _mapped(
+    return with_leaves(
         expression,
         lambda leaf: texts.get(leaf.name, leaf) if isinstance(leaf, Variable) else leaf,
     )
-
-
-def _mapped(
-    expression: Expression, change: Callable[[Expression], Expression]
-) -> Expression:
-    """The expression with other leaves."""
-    match expression:
-        case Call(operator, arguments):
-            return Call(operator, tuple(_mapped(a, change) for a in arguments))
-        case Index(vector) | Slice(vector):
-            return replace(expression, vector=_mapped(vector, change))
-        case _:
-            return change(expression)
 
 
 def rewritten(expression: Expression, pairs: Pairs) -> Expression:
@@ -91,7 +74,7 @@ def rewritten(expression: Expression, pairs: Pairs) -> Expression:
                 return Previous(found.name if found else f"?{latent}", initial)
         return leaf
 
-    return _mapped(expression, renamed)
+    return with_leaves(expression, renamed)
 
 
 def match_programs(old: Structure, new: Structure) -> Pairs:

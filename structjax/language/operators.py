@@ -21,10 +21,14 @@ def describe(size: Size) -> str:
 
 def elementwise(sizes: Sizes) -> Size:
     """Equal lengths, or scalars with vectors."""
-    lengths = list(dict.fromkeys(size for size in sizes if size is not None))
-    if len(lengths) > 1:
-        raise ShapeError(f"vectors of {lengths[0]} and {lengths[1]} do not combine")
-    return lengths[0] if lengths else None
+    length = None
+    for size in sizes:
+        if size is None or size == length:
+            continue
+        if length is not None:
+            raise ShapeError(f"vectors of {length} and {size} do not combine")
+        length = size
+    return length
 
 
 def _vectors(sizes: Sizes) -> None:

@@ -1,7 +1,9 @@
 """Program text -> Structure. The text is parsed, never executed."""
 
 import ast
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from structjax.language.access import ACCESS
@@ -57,6 +59,28 @@ def parse(text: str, schema: Schema) -> Program:
       >>> program = parse(text, task.schema)
       >>> [parameter.name for parameter in program.structure.parameters]
     """
+    with _uncollected():
+        return _parse(text, schema)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keeps the garbage collector from running.
+
+    What is made while a text is read lives until the end and holds no cycles. A large
+    program makes so much that the collector would walk through the whole process, which
+    with JAX in it takes as long as reading.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _parse(text: str, schema: Schema) -> Program:
     problems = Problems()
     source = normalise(text)
     check(source, problems)
@@ -67,13 +91,13 @@ def parse(text: str, schema: Schema) -> Program:
     handlers = {**EXPRESSIONS, **ACCESS, **CALLED}
     refused = check_nodes(tree, problems)
     state = Lowering(schema, problems, refused, handlers, inline_helper)
-    structure = _lower(tree, state)
+    structure = _lower(tree.module, state)
     problems.raise_errors()
     if structure is None:  # unreachable while every fault is noted; never a crash
         problems.error("NO_ENTRY", 1, "the program has no policy that can be read")
         raise StructureError(problems.found)
     warn_unused(structure, state.lines, problems)
-    docs = documentation(tree, source, frozenset(state.lines))
+    docs = documentation(tree.module, source, frozenset(state.lines))
     return Program(structure, source, docs, dict(state.lines), problems.warnings)
 
 

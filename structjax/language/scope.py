@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from structjax.language.names import did_you_mean
 from structjax.language.problem import MAX_PROBLEMS, Problems
@@ -20,7 +21,9 @@ from structjax.language.structure import (
     Structure,
     Variable,
     Weight,
+    with_leaves,
 )
+from structjax.language.syntax import walk
 from structjax.schema import Schema
 
 MAX_WORK = 20_000
@@ -29,8 +32,7 @@ MAX_EXPRESSION_DEPTH = 64
 INLINE_DEPTH = 12
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A lowered expression.
 
     Attributes:
@@ -74,7 +76,7 @@ class Scope:
       in_static: whether this is the only branch of an `if` that is read.
       fresh: names assigned in this branch.
       forgotten: names that faulty statements would have assigned.
-      later: name -> line of its first assignment anywhere in the function.
+      body: the function.
     """
 
     names: dict[str, Value | None] = field(default_factory=dict)
@@ -86,7 +88,7 @@ class Scope:
     in_static: bool = False
     fresh: dict[str, None] = field(default_factory=dict)
     forgotten: dict[str, None] = field(default_factory=dict)
-    later: dict[str, int] = field(default_factory=dict)
+    body: ast.AST | None = None
 
     def branch(self) -> "Scope":
         """A scope for one branch of an `if`."""
@@ -163,10 +165,14 @@ class Lowering:
             self.assignments[node] = first_assignments(node)
         return self.assignments[node]
 
+    def later(self, name: str, scope: "Scope") -> int | None:
+        """The line where a function assigns a name first, wherever that is."""
+        return self.assigned(scope.body).get(name) if scope.body else None
+
     def holds_refused(self, node: ast.AST) -> bool:
         """Whether part of an expression is reported already."""
         if node not in self.faulty:
-            self.faulty[node] = any(part in self.refused for part in ast.walk(node))
+            self.faulty[node] = any(part in self.refused for part in walk(node))
         return self.faulty[node]
 
     def lower(self, node: ast.expr, scope: Scope) -> Value | None:
@@ -214,7 +220,7 @@ class Lowering:
         """
         self.definitions.append(Definition(stem, kept, value))
         reference = Variable(f"#{len(self.definitions) - 1}")
-        return replace(value, expression=reference, depth=1)
+        return Value(reference, value.size, value.boolean, value.static)
 
     def bind(self, stem: str, value: Value) -> Value:
         """The value itself if it may be repeated, else a temporary that holds it."""
@@ -267,7 +273,7 @@ class Lowering:
 def first_assignments(node: ast.AST) -> dict[str, int]:
     """Name -> line of its first assignment, anywhere in a statement."""
     lines: dict[str, int] = {}
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
             lines[part.id] = min(lines.get(part.id, part.lineno), part.lineno)
     return lines
@@ -278,17 +284,10 @@ Handler = Callable[..., Value | None]
 
 def rename(expression: Expression, names: Mapping[str, str]) -> Expression:
     """The expression with its variables renamed."""
-    match expression:
-        case Variable(name):
-            return Variable(names[name])
-        case Call(operator, arguments):
-            return Call(operator, tuple(rename(a, names) for a in arguments))
-        case Index(vector, position):
-            return Index(rename(vector, names), position)
-        case Slice(vector, start, stop):
-            return Slice(rename(vector, names), start, stop)
-        case _:
-            return expression
+    return with_leaves(
+        expression,
+        lambda leaf: Variable(names[leaf.name]) if isinstance(leaf, Variable) else leaf,
+    )
 
 
 def number(value: float) -> Value:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from structjax.language.problem import Problems
 
@@ -71,8 +72,9 @@ def check(source: str, problems: Problems) -> None:
             f"at most {MAX_BYTES:,} bytes and {MAX_LINES:,} lines are accepted",
         )
         return
-    _characters(source, problems)
-    _nesting(source, problems)
+    code = code_only(source)
+    _characters(source, code, problems)
+    _nesting(source, code, problems)
 
 
 def code_only(source: str) -> str:
@@ -80,8 +82,18 @@ def code_only(source: str) -> str:
     return _INERT.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
 
 
-def _characters(source: str, problems: Problems) -> None:
-    unusual = [(m.start(), m.group()) for m in _UNUSUAL.finditer(code_only(source))]
+def comments(source: str) -> Iterator[tuple[int, int, str]]:
+    """Line, column and text of each comment of a text that parses."""
+    line, at = 1, 0
+    for match in _INERT.finditer(source):
+        if match[0].startswith("#"):
+            line += source.count("\n", at, match.start())
+            at = match.start()
+            yield line, at - source.rfind("\n", 0, at) - 1, match[0]
+
+
+def _characters(source: str, code: str, problems: Problems) -> None:
+    unusual = [(m.start(), m.group()) for m in _UNUSUAL.finditer(code)]
     unusual += [(m.start(), m.group()) for m in _UNENCODABLE.finditer(source)]
     seen: set[str] = set()
     for position, char in sorted(unusual):
@@ -100,8 +112,7 @@ def _characters(source: str, problems: Problems) -> None:
         )
 
 
-def _nesting(source: str, problems: Problems) -> None:
-    code = code_only(source)
+def _nesting(source: str, code: str, problems: Problems) -> None:
     depth = 0
     for match in re.finditer(r"[(\[{)\]}]", code):
         depth += 1 if match.group() in "([{" else -1

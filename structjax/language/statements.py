@@ -28,7 +28,7 @@ def read_body(
 ) -> ast.Return | None:
     """Lowers the statements of a function; returns its final return statement."""
     body = node.body[1:] if is_docstring(node.body[0]) else node.body
-    scope.later = state.assigned(node)
+    scope.body = node
     for i, statement in enumerate(body):
         if isinstance(statement, ast.Return):
             if i + 1 < len(body):
@@ -85,8 +85,9 @@ def _augmented(node: ast.AugAssign, scope: Scope, state: Lowering) -> None:
     right = state.lower(node.value, scope)
     left = None
     if isinstance(node.target, ast.Name):
-        if node.target.id not in scope.names and node.target.id in scope.later:
-            text = f"`{node.target.id}` is updated before it is assigned"
+        name = node.target.id
+        if name not in scope.names and state.later(name, scope):
+            text = f"`{name}` is updated before it is assigned"
             state.error("NAME", node, text, "assign a start before the loop")
         else:
             left = state.lower(node.target, scope)

@@ -6,6 +6,7 @@ that begin with an underscore are temporaries (locals of inlined helpers, interm
 values of loops and branches): they are evaluated but not logged.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -76,6 +77,39 @@ class Previous:
 
 
 Expression = Number | Observation | Weight | Variable | Call | Index | Slice | Previous
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions directly below one."""
+    match expression:
+        case Call(_, arguments):
+            return arguments
+        case Index(vector) | Slice(vector):
+            return (vector,)
+    return ()
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all below it, from left to right; variables stay closed."""
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(children(node)))
+
+
+def with_leaves(
+    expression: Expression, change: Callable[[Expression], Expression]
+) -> Expression:
+    """The expression with its leaves changed."""
+    match expression:
+        case Call(operator, arguments):
+            return Call(operator, tuple([with_leaves(a, change) for a in arguments]))
+        case Index(vector, position):
+            return Index(with_leaves(vector, change), position)
+        case Slice(vector, start, stop):
+            return Slice(with_leaves(vector, change), start, stop)
+    return change(expression)
 
 
 @dataclass(frozen=True)

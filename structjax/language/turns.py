@@ -6,10 +6,13 @@ the chain. `fold` finds runs of definitions that repeat with a period and says w
 turn takes from earlier turns; results are the same up to float32 rounding.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import NamedTuple
+
+import numpy as np
 
 from structjax.language.structure import (
     Call,
@@ -17,8 +20,10 @@ from structjax.language.structure import (
     Index,
     Latent,
     Number,
+    Observation,
     Slice,
     Variable,
+    Weight,
 )
 
 LEAST_SAVED = 64
@@ -73,6 +78,10 @@ class _Run(NamedTuple):
         return (self.turns - 1) * self.period
 
     @property
+    def worthy(self) -> bool:
+        return self.turns >= LEAST_TURNS and self.saved >= LEAST_SAVED
+
+    @property
     def stop(self) -> int:
         return self.start + self.turns * self.period
 
@@ -81,114 +90,167 @@ def fold(latents: Sequence[Latent]) -> tuple[Latent | Turns, ...]:
     """The definitions in order, long repetitions replaced by `Turns`."""
     if len(latents) < LEAST_SAVED:
         return tuple(latents)
-    place = {latent.name: i for i, latent in enumerate(latents)}
-    shapes = [_shape(latent) for latent in latents]
-    operands = [tuple(_operands(latent.expression, place)) for latent in latents]
-    return tuple(_fold(latents, shapes, operands, 0, len(latents)))
+    reader = _Reader({latent.name: i for i, latent in enumerate(latents)})
+    shapes, operands = zip(*map(reader.definition, latents), strict=True)
+    stretches = _stretches(shapes, operands)
+    return tuple(_fold(latents, operands, stretches, 0, len(latents)))
 
 
 def _fold(
     latents: Sequence[Latent],
-    shapes: Sequence[str],
     operands: "Sequence[_Operands]",
+    stretches: "Sequence[_Stretch]",
     start: int,
     stop: int,
 ) -> Iterator[Latent | Turns]:
     """The definitions `start <= i < stop`."""
-    runs = _runs(shapes[:stop], operands, start)
-    for run in sorted(runs, key=lambda run: -run.saved):
+    inside = [s for s in stretches if s.start < stop and s.stop > start]
+    runs = [s.run(start, stop) for s in inside]
+    for run in sorted((r for r in runs if r.worthy), key=lambda run: -run.saved):
         turns = _turns(latents, operands, run)
         if turns is None and run.turns > LEAST_TURNS:  # a first turn may be special
             run = _Run(run.start + run.period, run.period, run.turns - 1)
             turns = _turns(latents, operands, run)
         if turns is None:
             continue
-        yield from _fold(latents, shapes, operands, start, run.start)
+        yield from _fold(latents, operands, inside, start, run.start)
         yield turns
-        yield from _fold(latents, shapes, operands, run.stop, stop)
+        yield from _fold(latents, operands, inside, run.stop, stop)
         return
     yield from latents[start:stop]
 
 
-_Operands = tuple[tuple[str, float], ...]
+_Operands = list[tuple[str, float]]
 
 
-def _shape(latent: Latent) -> str:
-    """Everything about a definition but its names, numbers and positions."""
-    return f"{latent.size} {latent.boolean} {_skeleton(latent.expression)}"
+class _Reader:
+    """Takes definitions apart: into a shape, and the operands that it leaves out.
+
+    Equal shapes have equal numbers. A shape is everything but names, numbers and
+    positions.
+    """
+
+    def __init__(self, place: Mapping[str, int]) -> None:
+        self._place = place
+        self._numbers: dict[Hashable, int] = {}
+        self._operands: _Operands = []
+
+    def definition(self, latent: Latent) -> tuple[int, _Operands]:
+        """The number of its shape, and its operands from left to right."""
+        self._operands = []
+        shape = self._shape(latent.expression)
+        return self._number((latent.size, latent.boolean, shape)), self._operands
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def _shape(self, expression: Expression) -> int:
+        key: Hashable
+        match expression:
+            case Variable(name):
+                self._operands.append(("variable", self._place[name]))
+                key = "variable"
+            case Number(value):
+                self._operands.append(("number", value))
+                key = "number"
+            case Call("pow", (base, exponent)):
+                key = "pow", self._shape(base), repr(exponent)
+            case Call(operator, arguments):
+                key = operator, *map(self._shape, arguments)
+            case Index(vector, position):
+                key = "element", self._shape(vector)
+                self._operands.append(("position", position))
+            case Slice(vector, start, stop):
+                key = "slice", self._shape(vector), start, stop
+            case Weight() | Observation():
+                key = expression
+            case _:  # as text: a start of 0.0, of -0.0 and of False are equal
+                key = repr(expression)
+        return self._number(key)
 
 
-def _skeleton(expression: Expression) -> str:
-    match expression:
-        case Variable() | Number():
-            return type(expression).__name__
-        case Call("pow", (base, exponent)):
-            return f"pow({_skeleton(base)}, {exponent})"
-        case Call(operator, arguments):
-            return f"{operator}({', '.join(map(_skeleton, arguments))})"
-        case Index(vector):
-            return f"{_skeleton(vector)}[]"
-        case Slice(vector, start, stop):
-            return f"{_skeleton(vector)}[{start}:{stop}]"
-        case _:
-            return repr(expression)
+class _Stretch(NamedTuple):
+    """Definitions `start <= i < stop` that are repeated a period and two later."""
+
+    start: int
+    stop: int
+    period: int
+
+    def run(self, start: int, stop: int) -> _Run:
+        """Its turns among the definitions from `start` to before `stop`."""
+        first = max(self.start, start)
+        length = min(self.stop, stop - 2 * self.period) - first
+        return _Run(first, self.period, max(0, length) // self.period + 2)
 
 
-def _operands(
-    expression: Expression, place: dict[str, int]
-) -> Iterator[tuple[str, float]]:
-    """What `_shape` leaves out, from left to right."""
-    match expression:
-        case Variable(name):
-            yield "variable", place[name]
-        case Number(value):
-            yield "number", value
-        case Call("pow", (base, _)):
-            yield from _operands(base, place)
-        case Call(_, arguments):
-            for argument in arguments:
-                yield from _operands(argument, place)
-        case Index(vector, position):
-            yield from _operands(vector, place)
-            yield "position", position
-        case Slice(vector):
-            yield from _operands(vector, place)
-
-
-def _runs(
-    shapes: Sequence[str], operands: Sequence[_Operands], start: int
-) -> Iterator[_Run]:
-    """All runs worth folding, each as long as it can be."""
-    stop = len(shapes)
-    longest = min(MOST_PERIOD, (stop - start) // LEAST_TURNS)
-    for period in range(1, longest + 1):
-        length = 0
-        moves = [
-            _moves(operands[i], operands[i + period], period)
-            if shapes[i] == shapes[i + period]
-            else None
-            for i in range(start, stop - period)
-        ]
-        for i in range(len(moves) - period + 1):
-            same = i + period < len(moves) and moves[i] == moves[i + period]
-            if moves[i] is not None and same:
-                length += 1
-                continue
-            run = _Run(start + i - length, period, length // period + 2)
-            if length and run.turns >= LEAST_TURNS and run.saved >= LEAST_SAVED:
-                yield run
-            length = 0
-
-
-def _moves(first: _Operands, second: _Operands, period: int) -> tuple[int, ...] | None:
-    """How far each variable moves in one turn: 0 or a period; None: it is no turn."""
+def _stretches(shapes: Sequence[int], operands: Sequence[_Operands]) -> list[_Stretch]:
+    """All stretches that are worth folding, of each period."""
+    places = _Places.of(shapes, operands)
     found = []
-    for (kind, a), (_, b) in zip(first, second, strict=True):
-        if kind == "variable":
-            if b - a not in (0, period):
-                return None
-            found.append(int(b - a))
-    return tuple(found)
+    for period in range(1, min(MOST_PERIOD, len(shapes) // LEAST_TURNS) + 1):
+        edges = np.diff(np.concatenate([[0], places.repeated(period), [0]]))
+        ends = np.flatnonzero(edges).reshape(-1, 2)
+        long = ends[:, 1] - ends[:, 0] >= _least_length(period)
+        found += [_Stretch(a, b, period) for a, b in ends[long].tolist()]
+    return found
+
+
+def _least_length(period: int) -> int:
+    """Length of the shortest stretch whose turns are worth folding."""
+    turns = max(LEAST_TURNS, 1 + math.ceil(LEAST_SAVED / period))
+    return (turns - 2) * period
+
+
+class _Places(NamedTuple):
+    """Where the variables of N definitions are defined, one after the other.
+
+    Attributes:
+      shapes: `[N]` numbers.
+      first: `[N]` index of each definition's first variable.
+      owners: `[V]` the definition that a variable stands in.
+      places: `[V]` the definition that it refers to.
+    """
+
+    shapes: np.ndarray
+    first: np.ndarray
+    owners: np.ndarray
+    places: np.ndarray
+
+    @classmethod
+    def of(cls, shapes: Sequence[int], operands: Sequence[_Operands]) -> "_Places":
+        """Those of these operands."""
+        places = [[a for kind, a in o if kind == "variable"] for o in operands]
+        counts = [len(row) for row in places]
+        return cls(
+            np.array(shapes, int),
+            np.cumsum([0, *counts[:-1]]),
+            np.repeat(np.arange(len(shapes)), counts),
+            np.array([place for row in places for place in row], int),
+        )
+
+    def repeated(self, period: int) -> np.ndarray:
+        """`[N]` whether a definition comes again a period later, and then once more.
+
+        Again means: of equal shape, and each variable refers to the same definition or
+        to one a period later; once more: with the same variables moving.
+        """
+        number = len(self.shapes)
+        again = np.zeros(number, int)
+        again[:-period] = self.shapes[:-period] == self.shapes[period:]
+        if again.sum() < _least_length(period):
+            return np.zeros(number, int)
+        mine = np.flatnonzero(again[self.owners])
+        owners = self.owners[mine]
+        later = mine + self.first[owners + period] - self.first[owners]
+        moves = self.places[later] - self.places[mine]
+        again[owners[(moves != 0) & (moves != period)]] = 0
+        more = np.zeros(number, int)
+        more[:-period] = again[:-period] & again[period:]
+        moving = np.zeros(len(self.places), int)
+        moving[mine] = moves
+        changed = (moving[later] != moves) & (more[owners] > 0)
+        more[owners[changed]] = 0
+        return more
 
 
 def _turns(

@@ -4,15 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from structjax.language.problem import Problems
 from structjax.language.structure import (
-    Call,
     Expression,
-    Index,
     Observation,
     Previous,
-    Slice,
     Structure,
     Variable,
     Weight,
+    walk,
 )
 
 Leaf = Observation | Weight | Variable
@@ -20,16 +18,12 @@ Leaf = Observation | Weight | Variable
 
 def leaves(expression: Expression) -> Iterator[Leaf]:
     """Fields, weights and variables of an expression, from left to right."""
-    match expression:
-        case Call(_, arguments):
-            for argument in arguments:
-                yield from leaves(argument)
-        case Index(vector) | Slice(vector):
-            yield from leaves(vector)
-        case Observation() | Weight() | Variable():
-            yield expression
-        case Previous(latent):
-            yield Variable(latent)
+    for node in walk(expression):
+        match node:
+            case Observation() | Weight() | Variable():
+                yield node
+            case Previous(latent):
+                yield Variable(latent)
 
 
 def reach(structure: Structure, expressions: Iterable[Expression]) -> set[Leaf]:
@@ -54,16 +48,9 @@ def outputs(structure: Structure) -> list[Expression]:
 
 def memory(structure: Structure) -> tuple[Previous, ...]:
     """What a program carries from step to step, each latent once."""
-    found: dict[Previous, None] = {}
-    stack = [latent.expression for latent in structure.latents] + outputs(structure)
-    while stack:
-        match stack.pop():
-            case Call(_, arguments):
-                stack += arguments
-            case Index(vector) | Slice(vector):
-                stack.append(vector)
-            case Previous() as previous:
-                found[previous] = None
+    expressions = [latent.expression for latent in structure.latents]
+    nodes = (node for e in expressions + outputs(structure) for node in walk(e))
+    found = {node for node in nodes if isinstance(node, Previous)}
     return tuple(sorted(found, key=lambda previous: previous.latent))
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from structjax.demonstration import Demonstration
-from structjax.language.lint.places import Part, walk
+from structjax.language.lint.places import Part
 from structjax.language.problem import Problem
-from structjax.language.structure import Observation, Structure
+from structjax.language.structure import Observation, Structure, walk
 from structjax.language.usage import reach
 from structjax.schema import Schema
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from structjax.demonstration import Demonstration, check_demonstration
-from structjax.language.lint.places import Part, parts, text_of, walk
+from structjax.language.lint.places import Part, parts, text_of
 from structjax.language.parse import Program
 from structjax.language.problem import Problem
 from structjax.language.structure import (
@@ -20,6 +20,7 @@ from structjax.language.structure import (
     Latent,
     Structure,
     Variable,
+    walk,
 )
 from structjax.linting.copies import copy_problems
 from structjax.memory import along

@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 from html import escape
+from itertools import chain
 from typing import NamedTuple
 
 from structjax.language.structure import (
-    Call,
     Expression,
-    Index,
     Observation,
     Previous,
-    Slice,
     Structure,
     Variable,
     Weight,
+    walk,
 )
 from structjax.report.graph_layout import HEIGHT, WIDTH, Node, place
 
@@ -83,13 +82,8 @@ def _reading(
 ) -> _Reading:
     """What expressions read; `through`: the same for the temporaries so far."""
     found = _Reading({}, {}, {})
-    stack = list(expressions)[::-1]
-    while stack:
-        match stack.pop():
-            case Call(_, arguments):
-                stack += reversed(arguments)
-            case Index(vector) | Slice(vector):
-                stack.append(vector)
+    for node in chain.from_iterable(map(walk, expressions)):
+        match node:
             case Observation(name):
                 found.inputs[f"obs.{name}"] = None
             case Weight(name):

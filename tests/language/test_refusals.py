@@ -1,58 +1,30 @@
-"""Every kind of fault that models write: refused, with one stable code."""
+"""Every other kind of fault: refused, with one stable code (`test_appendix_cases`)."""
 
 import random
 
 import pytest
-from language.programs import HEAD, RETURN, SMALL, codes, problems, program
+from language.programs import HEAD, SMALL, codes, problems, program
+from language.test_appendix_cases import LINES
 
-from structjax.language.parse import StructureError, parse
-from structjax.language.problem import CODES, MAX_PROBLEMS
-
-LONG_ELIF = "if obs.speed > 0:\n    a = 1\n" + "elif obs.speed > 0:\n    a = 1\n" * 900
+from structjax.language.parse import parse
+from structjax.language.problem import CODES
 
 IN_POLICY = {
-    "giant hex": ("a = 0x" + "f" * 50_000, "CONST"),
-    "infinite": ("a = 1e400", "CONST"),
     "too large for float32": ("a = 1e38 * obs.speed", "CONST"),
     "folded overflow": ("a = 1e20 * 1e20", "CONST"),
     "division of constants by zero": ("a = 1 / 0", "CONST"),
     "complex constant": ("a = (-8) ** 0.5", "CONST"),
     "imaginary": ("a = 2j", "CONST"),
-    "bytes": ("a = b'x'", "CONST"),
-    "text product": ("a = 'a' * 1000000", "CONST"),
     "none": ("a = None", "CONST"),
-    "10,000 brackets": ("a = " + "(" * 10_000 + "1" + ")" * 10_000, "TOO_DEEP"),
-    "10,000 nots": ("a = " + "not " * 10_000 + "1", "TOO_DEEP"),
     "10,000 signs": ("a = " + "-" * 10_000 + "1", "TOO_DEEP"),
-    "sum of 3,000": ("a = " + "+".join("1" * 3_000), "TOO_DEEP"),
-    "power of 9,000": ("a = " + "**".join("2" * 9_000), "TOO_DEEP"),
-    "900 elifs": (LONG_ELIF + "else:\n    a = 1", "TOO_DEEP"),
-    "class walk": ("a = ().__class__.__bases__[0].__subclasses__()", "DUNDER"),
-    "getattr": ("a = getattr(obs, w)", "CALL"),
-    "open": ("a = open(w)", "CALL"),
-    "method": ("a = obs.tiles.x.mean()", "ATTR"),
-    "f-string": ("a = f'{obs}'", "NODE"),
-    "lambda": ("a = (lambda: 1)()", "NODE"),
-    "walrus": ("a = (b := obs.speed)", "NODE"),
-    "generator": ("a = sum(x for x in obs.tiles.x)", "NODE"),
     "comprehension": ("a = sum([x for x in obs.tiles.x])", "NODE"),
     "list": ("a = mean([1, 2])", "NODE"),
     "tuple": ("a, b = 1, 2", "NODE"),
-    "while": ("while True:\n    pass\na = 1", "NODE"),
-    "shift": ("a = 1 << 30", "NODE"),
-    "xor": ("a = obs.speed ^ 2", "NODE"),
-    "matmul": ("a = obs.tiles.x @ obs.tiles.y", "NODE"),
     "floor division": ("a = obs.speed // 2", "NODE"),
     "modulo": ("a = obs.speed % 2", "NODE"),
     "bitwise and": ("a = (w > 0) & (w < 1)", "NODE"),
     "invert": ("a = ~w", "NODE"),
     "identity": ("a = 1 if w is obs.speed else 2", "NODE"),
-    "global": ("global w\na = 1", "NODE"),
-    "try": ("try:\n    a = 1\nexcept:\n    a = 2", "NODE"),
-    "match": ("match w:\n    case 1:\n        a = 1", "NODE"),
-    "assert": ("assert obs.speed > 0\na = 1", "NODE"),
-    "raise": ("raise ValueError", "NODE"),
-    "yield": ("yield 1", "NODE"),
     "with": ("with w:\n    a = 1", "NODE"),
     "delete": ("a = 1\ndel a", "NODE"),
     "in place": ("v = obs.tiles.x\nv[0] = 1\na = v[1]", "NODE"),
@@ -61,7 +33,6 @@ IN_POLICY = {
     "two targets": ("a = b = 1", "NODE"),
     "import inside": ("import os\na = 1", "IMPORT"),
     "previous without start": ("a = previous(a)", "PREVIOUS"),
-    "long range": ("a = 0\nfor i in range(1000000):\n    a = a + 1", "LOOP"),
     "endless range": ("a = 0\nfor i in range(1e30):\n    a = a + 1", "LOOP"),
     "empty range": ("a = 0\nfor i in range(0):\n    a = a + 1", "LOOP"),
     "zero step": ("a = 0\nfor i in range(0, 4, 0):\n    a = a + 1", "LOOP"),
@@ -71,17 +42,8 @@ IN_POLICY = {
         "v = obs.tiles.x\na = 0\nfor v[0] in range(3):\n    a = a + 1",
         "LOOP",
     ),
-    "over a vector": ("a = 0\nfor x in obs.tiles.x:\n    a = a + x", "LOOP"),
-    "unrolled 3,600": (
-        "a = 0\nfor i in range(60):\n    for j in range(60):\n        a = a + 1",
-        "LOOP",
-    ),
-    "data exponent": ("a = obs.speed ** obs.yaw", "POW"),
     "large exponent": ("a = obs.speed ** 5", "POW"),
     "recursion": ("a = policy(obs)", "RECURSION"),
-    "early return": ("if obs.speed > 0:\n    return w\na = 1", "RETURN"),
-    "undefined function": ("a = softmin(obs.speed)", "CALL"),
-    "noise": ("a = np.random.normal()", "ATTR"),
     "random": ("a = random()", "CALL"),
     "int": ("a = int(obs.speed)", "CALL"),
     "round": ("a = round(obs.speed)", "CALL"),
@@ -93,13 +55,10 @@ IN_POLICY = {
     "too few": ("a = clip(obs.speed)", "ARITY"),
     "star": ("a = max(*obs.tiles.x)", "NODE"),
     "33 arguments": ("a = max(" + ", ".join(["w"] * 33) + ")", "ARITY"),
-    "shadow obs": ("obs = 1\na = obs", "SHADOW"),
     "shadow operator": ("clip = 1\na = 1", "SHADOW"),
     "shadow weight": ("w = 1\na = 1", "SHADOW"),
-    "second assignment": ("a = 1\na = 2", "REASSIGNED"),
     "augmented outside": ("a = 1\na += 2", "REASSIGNED"),
     "before assignment": ("b = a\na = 1", "NAME"),
-    "cycle": ("a = b\nb = a", "NAME"),
     "unknown name": ("a = nothing", "NAME"),
     "operator as value": ("a = clip", "NAME"),
     "loop variable later": ("a = 0\nfor i in range(2):\n    a += i\nb = i", "NAME"),
@@ -133,11 +92,9 @@ IN_POLICY = {
     "group": ("a = mean(obs.tiles)", "FIELD"),
     "whole obs": ("a = mean(obs)", "FIELD"),
     "part of a field": ("a = obs.speed.x", "ATTR"),
-    "cyrillic": ("a = \u043ebs.speed", "NON_ASCII"),
     "greek": ("\u03b8 = 1\na = 1", "NON_ASCII"),
     "smart quote": ("a = w(\u201cw\u201d)", "NON_ASCII"),
     "zero width": ("a\u200b = 1", "NON_ASCII"),
-    "minus sign": ("a = 1 \u2212 w", "NON_ASCII"),
     "nul": ("a = 1\0", "NON_ASCII"),
     "surrogate in a comment": ("a = 1  # \ud800", "NON_ASCII"),
     "python 2": ("print 'x'", "SYNTAX"),
@@ -310,145 +267,6 @@ def test_a_program_that_logs_too_much_is_refused_with_its_size():
 def test_every_code_is_listed_and_every_listed_error_is_tested():
     tested = {code for table in (IN_POLICY, WHOLE) for _, code in table.values()}
     tested |= {*WEIGHTS.values(), *HEADS.values()}
+    tested |= {code for _, found in LINES.values() for code in found.split()} - {"ok"}
     errors = {code for code, text in CODES.items() if not text.startswith("warning")}
     assert tested == errors
-
-
-def test_names_of_refused_statements_in_branches_are_silent_later():
-    text = "if obs.speed > 0:\n    y: float = 1\nelse:\n    y: float = 2\na = y"
-    assert set(codes(program(text))) == {"NODE"}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (
-            "a = obs.tiles.x[3]",
-            "INDEX line 3: `obs.tiles.x[3]` is out of range; `obs.tiles.x` has 3 "
-            "elements, 0 to 2 (or -3 to -1)",
-        ),
-        (
-            "a = obs.sped",
-            "FIELD line 3: `obs.sped` is not an observation field; did you mean "
-            "`obs.speed`? the fields are obs.tiles.x[3], obs.tiles.y[3], obs.speed, "
-            "obs.yaw, obs.quat[4]",
-        ),
-        (
-            "a = mean(obs.tiles)",
-            "FIELD line 3: `obs.tiles` is a group of fields; its members are "
-            "obs.tiles.x, obs.tiles.y",
-        ),
-        (
-            'a = obs["speed"]',
-            "FIELD line 3: `obs['speed']` is not accepted; write `obs.speed`",
-        ),
-        (
-            "a = obs[0]",
-            "FIELD line 3: `obs[0]` is not accepted; fields are read by name: "
-            "obs.tiles.x, obs.tiles.y, obs.speed, obs.yaw, obs.quat",
-        ),
-        (
-            "a = 1 if obs.yaw else 0",
-            "TYPE line 3: `obs.yaw` is a number where a truth value is needed; write "
-            "a comparison such as `obs.yaw > 0`",
-        ),
-        (
-            "a = obs.yaw ^ 2",
-            "NODE line 3: `^` is not part of the language; a power is `x ** 2`",
-        ),
-        (
-            "a = 1\na = 2",
-            "REASSIGNED line 4: `a` is already assigned in line 3; every name is "
-            "assigned once; choose another name",
-        ),
-        (
-            "a = obs.tiles.x.mean()",
-            "ATTR line 3: `obs.tiles.x.mean()` is not accepted; write "
-            "`mean(obs.tiles.x)`",
-        ),
-        (
-            "a = random()",
-            "CALL line 3: `random` is not a function of the language; noise belongs "
-            "to the distribution of the action: `normal(mean, std=...)`",
-        ),
-        (
-            "a = 1 \u2212 w",
-            "NON_ASCII line 3: U+2212 (MINUS SIGN) is not accepted; write -",
-        ),
-        (
-            "a = sum(obs.tiles.x + obs.quat)",
-            "SHAPE line 3: `obs.tiles.x + obs.quat`: vectors of 3 and 4 do not "
-            "combine; written `a + b`: sum of two",
-        ),
-        (
-            "a = sum(obs.quat + obs.tiles.x)",
-            "SHAPE line 3: `obs.quat + obs.tiles.x`: vectors of 4 and 3 do not "
-            "combine; written `a + b`: sum of two",
-        ),
-        (
-            "a = 0\nfor x in obs.tiles.x:\n    a = a + x",
-            "LOOP line 4: `for ... in obs.tiles.x` is not a static loop; write `for i "
-            "in range(n)` with a constant n of 1 to 64",
-        ),
-        (
-            "a = 0\nfor obs.speed in range(3):\n    a = a + 1",
-            "LOOP line 4: `obs.speed` is no name for a loop variable; write `for i "
-            "in range(n)` with a constant n of 1 to 64",
-        ),
-        (
-            "if obs.yaw > 0:\n    a = 1",
-            "BRANCH line 3: `a` is assigned in only one branch; assign it in the "
-            "other branch too, or before the `if`",
-        ),
-        (
-            "a = wieght * obs.yaw",
-            "NAME line 3: `wieght` is not defined; names are weights and earlier "
-            "assignments",
-        ),
-    ],
-)
-def test_message(line, message):
-    assert problems(program(line)) == [message]
-
-
-def test_missing_action_shows_the_whole_return():
-    text = f"{HEAD}def policy(obs):\n    return action(steer=normal(w))\n"
-    assert problems(text) == [
-        "HEAD line 3: the return lacks `gas`; write `return action("
-        "steer=normal(mean), gas=normal(mean))`"
-    ]
-
-
-def test_all_problems_come_at_once_by_line():
-    text = program("a = obs.sped", "b = mean(obs.speed)", "c = a + unknown")
-    assert codes(text) == ["FIELD", "SHAPE", "NAME"]
-
-
-def test_at_most_twenty_problems():
-    text = program(*(f"x{i} = unknown{i}" for i in range(30)), "a = 1")
-    with pytest.raises(StructureError) as caught:
-        parse(text, SMALL)
-    assert len(caught.value.problems) == MAX_PROBLEMS
-    assert [p.line for p in caught.value.problems] == list(range(3, 23))
-    assert str(caught.value).endswith("and 10 more problems")
-
-
-def test_unrolled_faults_are_reported_once():
-    text = program("a = 0\nfor i in range(5):\n    a = a + unknown")
-    assert codes(text) == ["NAME"]
-
-
-def test_helpers_that_explode_are_stopped():
-    # f doubles its argument's uses; eight levels of four calls each: 4 ** 8 bodies.
-    levels = "def f0(x):\n    return x * x\n"
-    for i in range(1, 9):
-        calls = " + ".join([f"f{i - 1}(x)"] * 4)
-        levels += f"def f{i}(x):\n    return {calls}\n"
-    assert codes(program("a = f8(w)", module=levels)) == ["TOO_LONG"]
-
-
-def test_the_return_line_counts_in_the_message():
-    text = HEAD + "def policy(obs):\n    a = 1\n" + RETURN + "    b = 2\n"
-    assert problems(text) == [
-        "RETURN line 5: statements after the return are never reached; return last"
-    ]

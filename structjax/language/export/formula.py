@@ -6,14 +6,12 @@ from typing import NamedTuple
 from structjax.errors import StructjaxError
 from structjax.language.names import did_you_mean
 from structjax.language.structure import (
-    Call,
     Expression,
-    Index,
     Latent,
-    Previous,
-    Slice,
     Structure,
     Variable,
+    children,
+    walk,
 )
 
 MAX_NODES = 20_000
@@ -110,14 +108,7 @@ def _named(structure: Structure, name: str) -> Expression:
 
 def _variables(expression: Expression) -> Iterator[str]:
     """Names that an expression refers to in the same step."""
-    match expression:
-        case Variable(name):
-            yield name
-        case Call(_, arguments):
-            for argument in arguments:
-                yield from _variables(argument)
-        case Index(vector) | Slice(vector):
-            yield from _variables(vector)
+    return (node.name for node in walk(expression) if isinstance(node, Variable))
 
 
 def _check_size(
@@ -135,12 +126,6 @@ def _check_size(
 
 
 def _nodes(expression: Expression, sizes: dict[str, int]) -> int:
-    match expression:
-        case Variable(name):
-            return sizes.get(name, 1)
-        case Call(_, arguments):
-            return 1 + sum(_nodes(argument, sizes) for argument in arguments)
-        case Index(vector) | Slice(vector):
-            return 1 + _nodes(vector, sizes)
-        case Previous() | _:
-            return 1
+    if isinstance(expression, Variable):
+        return sizes.get(expression.name, 1)
+    return 1 + sum(_nodes(part, sizes) for part in children(expression))

@@ -4,6 +4,7 @@
 LINT_CODES = {
     "NO_GRADIENT": "a weight that no gradient can reach",
     "FLAT_FAR": "a latent that is constant beyond a distance, without gradient there",
+    "ZERO_DIVISOR": "a division by what can be 0",
     "UNREACHABLE_BRANCH": "a condition that the schema's ranges decide",
     "UNREACHABLE_ACTION": "a part of an action's range that its mean cannot reach",
     "ONE_SIDED_NOISE": "a normal action that rests at 0, the edge of its range",

@@ -2,10 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from structjax.language.lint.places import Part, children, definitions_of, text_of, walk
+from structjax.language.lint.places import Part, definitions_of, text_of
 from structjax.language.operators import OPERATORS
 from structjax.language.problem import Problem
-from structjax.language.structure import Call, Expression, Observation, Variable
+from structjax.language.structure import (
+    Call,
+    Expression,
+    Observation,
+    Variable,
+    children,
+    walk,
+)
 
 # Operators that a name would save, over all repetitions.
 _WORTH = 2

@@ -82,6 +82,9 @@ class Gradients:
         if operator == "mul" and Number(0.0) in arguments:
             return _NONE
         kept = _NONE.union(*values)
+        if operator in ("sub", "div", "safe_div") and arguments[0] == arguments[1]:
+            self._note(kept, "it cancels out")
+            return _NONE
         if operator in ("normalise", "div", "safe_div"):
             scales = self._divided_out(operator, arguments)
             self._note(scales, "it only scales what is normalised")

@@ -87,7 +87,10 @@ class Intervals:
         self, operator: str, values: Sequence[Range], arguments: Sequence[Expression]
     ) -> Range:
         """The range of a result."""
-        low, high = _bounds(operator, values)
+        if operator in _SQUARES and arguments[0] == arguments[1]:
+            low, high = _bounds(_SQUARES[operator], values[:1])
+        else:
+            low, high = _bounds(operator, values)
         sizes = [value.size for value in values if value.size is not None]
         size = sizes[0] if sizes and operator not in _REDUCTIONS else None
         if operator in ("stack", "concat"):
@@ -238,6 +241,11 @@ def _dot(a: Range, b: Range) -> Bounds:
     return _sum(Range(low, high, a.size))
 
 
+def _dot_itself(v: Range) -> Bounds:
+    low, high = _square(v)
+    return _sum(Range(low, high, v.size))
+
+
 def _unit_vector(v: Range) -> Bounds:
     return (0.0 if v.low >= 0 else -1.0), (0.0 if v.high <= 0 else 1.0)
 
@@ -338,6 +346,7 @@ _RULES: dict[str, Callable[..., Bounds]] = {
     "weighted_mean": _weighted_mean,
     "norm": _norm,
     "dot": _dot,
+    "dot_itself": _dot_itself,
     "normalise": _unit_vector,
     "stack": _hull_of,
     "concat": _hull_of,
@@ -345,6 +354,8 @@ _RULES: dict[str, Callable[..., Bounds]] = {
     "rotate": _turned_by,
     "rotate_inverse": _turned_by,
 }
+#: Products of a value with itself have rules of their own.
+_SQUARES = {"mul": "square", "dot": "dot_itself"}
 _REDUCTIONS = (
     "reduce_sum",
     "reduce_mean",

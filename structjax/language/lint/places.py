@@ -1,7 +1,7 @@
 """Where a finding is shown: lines of latents and heads, expressions as text."""
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from structjax.language.parse import Program
@@ -124,22 +124,3 @@ def _opened(expression: Expression, known: Mapping[str, Expression]) -> Expressi
 def definitions_of(parts: Sequence[Part]) -> dict[str, Expression]:
     """Name -> expression, for `text_of`."""
     return {part.name: part.expression for part in parts}
-
-
-def children(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions directly below one."""
-    match expression:
-        case Call(_, arguments):
-            return arguments
-        case Index(vector, _) | Slice(vector, _, _):
-            return (vector,)
-    return ()
-
-
-def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and all below it, from left to right; variables stay closed."""
-    pending = [expression]
-    while pending:
-        node = pending.pop()
-        yield node
-        pending.extend(reversed(children(node)))

@@ -1,11 +1,11 @@
-"""What ranges show: actions out of reach, decided conditions, flats, noisy rests."""
+"""What ranges show: actions out of reach, decided conditions, flats, zero divisors."""
 
 import math
 from collections.abc import Iterator, Sequence
 
 from structjax.language.lint.forward import Reading, read
 from structjax.language.lint.intervals import Intervals, Range
-from structjax.language.lint.places import Part, children, definitions_of, text_of, walk
+from structjax.language.lint.places import Part, definitions_of, text_of
 from structjax.language.problem import Problem
 from structjax.language.structure import (
     Call,
@@ -18,6 +18,8 @@ from structjax.language.structure import (
     Slice,
     Structure,
     Variable,
+    children,
+    walk,
 )
 from structjax.language.usage import reach
 from structjax.schema import ActionField, Schema
@@ -48,6 +50,7 @@ def range_problems(
     written = read(structure, schema, Intervals(fixed=True))
     yield from _one_sided(structure, actions, by_name, written)
     yield from _flats(structure, written, parts)
+    yield from _zero_divisors(written, parts)
 
 
 def _unreachable(
@@ -125,6 +128,30 @@ def _decided(
                 text = f"condition `{shown}` {word} holds"
                 hint = "the schema's ranges decide it; delete the other branch"
                 yield Problem("UNREACHABLE_BRANCH", "warning", part.line, text, hint)
+
+
+def _zero_divisors(written: Reading[Range], parts: Sequence[Part]) -> Iterator[Problem]:
+    """Divisors that can be 0 for the written weights, whatever stands around them.
+
+    A branch of `where` that is not taken is computed all the same: an infinite quotient
+    in it makes the gradient NaN.
+    """
+    for part in parts:
+        for node in walk(part.expression):
+            match node:
+                case Call("div", (_, divisor)):
+                    hint = "write `safe_div(a, b)`, or keep the divisor away from 0"
+                case Call("pow", (divisor, Number(exponent))) if (
+                    exponent < 0 and exponent == int(exponent)
+                ):
+                    hint = "keep the base away from 0"
+                case _:
+                    continue
+            span = written.of(divisor)
+            if span.low <= 0 <= span.high:
+                shown = text_of(divisor, definitions_of(parts))
+                text = f"`{part.owner}` divides by `{shown}`, which can be 0"
+                yield Problem("ZERO_DIVISOR", "warning", part.line, text, hint)
 
 
 def _one_sided(

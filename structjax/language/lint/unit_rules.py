@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from structjax.language.lint.forward import read
-from structjax.language.lint.places import Part, definitions_of, text_of, walk
+from structjax.language.lint.places import Part, definitions_of, text_of
 from structjax.language.lint.units import PURE, RADIAN, Unit, parse_unit
 from structjax.language.problem import Problem
 from structjax.language.structure import (
@@ -18,6 +18,7 @@ from structjax.language.structure import (
     Expression,
     Parameter,
     Structure,
+    walk,
 )
 from structjax.schema import Field, Schema
 

@@ -15,6 +15,8 @@ from structjax.language.structure import (
     Structure,
     Variable,
     Weight,
+    children,
+    walk,
 )
 from structjax.language.torch_source.machine import Machine
 from structjax.language.torch_source.naming import latent_names, weight_names
@@ -155,23 +157,11 @@ def swapped(
 
 def variables(expression: Expression) -> Iterator[Variable]:
     """The definitions that an expression refers to, each time it does."""
-    match expression:
-        case Variable():
-            yield expression
-        case Call(_, arguments):
-            for argument in arguments:
-                yield from variables(argument)
-        case Index(vector) | Slice(vector):
-            yield from variables(vector)
+    return (node for node in walk(expression) if isinstance(node, Variable))
 
 
 def _depth(expression: Expression) -> int:
-    match expression:
-        case Call(_, arguments):
-            return 1 + max(map(_depth, arguments))
-        case Index(vector) | Slice(vector):
-            return 1 + _depth(vector)
-    return 1
+    return 1 + max(map(_depth, children(expression)), default=0)
 
 
 def _inlined(

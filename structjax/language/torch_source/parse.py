@@ -44,9 +44,10 @@ def parse_torch(text: str, schema: Schema) -> Program:
     problems = Problems()
     source = normalise(text)
     check(source, problems)
-    tree = None if problems.failed else parse_tree(source, problems)
-    if tree is None:
+    parsed = None if problems.failed else parse_tree(source, problems)
+    if parsed is None:
         raise StructureError(_reworded(problems).found)
+    tree = parsed.module
     handlers = {**EXPRESSIONS, **COMPREHENSIONS, ast.Call: lower_call}
     trace = Trace(schema, problems)
     machine = Machine(trace, check_nodes(tree, problems), handlers, run_function)

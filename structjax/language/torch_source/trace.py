@@ -15,6 +15,7 @@ from structjax.language.structure import (
     Slice,
     Variable,
     Weight,
+    children,
 )
 from structjax.language.syntax import MAX_NUMBER
 from structjax.language.torch_source.refusal import Exhausted, Refused
@@ -187,16 +188,11 @@ class Trace:
 
     def trainable(self, expression: Expression) -> bool:
         """Whether an expression depends on a parameter."""
-        match expression:
-            case Weight():
-                return True
-            case Variable():
-                return self.of(expression).trainable
-            case Index(vector) | Slice(vector):
-                return self.trainable(vector)
-            case Call(_, arguments):
-                return any(map(self.trainable, arguments))
-        return False
+        if isinstance(expression, Variable):
+            return self.of(expression).trainable
+        return isinstance(expression, Weight) or any(
+            map(self.trainable, children(expression))
+        )
 
     def vector(self, line: Sequence[Expression]) -> Expression:
         """One vector of a line of elements."""

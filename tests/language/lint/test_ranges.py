@@ -38,6 +38,8 @@ def bounds(expression):
         ("u", -math.inf, 0),
         ("2 - 3 * obs.yaw", -1, 5),
         ("obs.yaw * obs.speed", -1, 1),
+        ("obs.yaw * obs.yaw", 0, 1),
+        ("dot(obs.tiles.x, obs.tiles.x)", 0, 3),
         ("square(obs.yaw) + 1", 1, 2),
         ("1 / (2 + obs.yaw)", 1 / 3, 1),
         ("1 / obs.yaw", -math.inf, math.inf),
@@ -230,3 +232,35 @@ def test_flat_beyond_a_distance(expression, stays):
 def test_not_flat(expression):
     checked = program(expression, "grip=normal(a - obs.side)", "", GRIP)
     assert found(checked, "FLAT_FAR", GRIP) == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "divisor"),
+    [
+        ("1 / obs.yaw", "obs.yaw"),
+        ("w / (obs.speed - obs.yaw)", "obs.speed - obs.yaw"),
+        # Computed on both sides; its gradient would be NaN where the yaw is 0.
+        ("1 / obs.yaw if abs(obs.yaw) > 0.1 else 0", "obs.yaw"),
+        ("obs.speed ** -2", "obs.speed"),
+        ("(obs.tiles.x / norm(obs.tiles.y))[0]", "norm(obs.tiles.y)"),
+        ("obs.yaw / (w - 0.5)", "w - 0.5"),  # 0 as written
+    ],
+)
+def test_a_divisor_that_can_be_zero(expression, divisor):
+    (message,) = found(program(expression), "ZERO_DIVISOR")
+    assert message == f"`a` divides by `{divisor}`, which can be 0"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "safe_div(1, obs.yaw)",
+        "obs.speed / w",
+        "obs.speed / (1 + obs.yaw * obs.yaw)",
+        "obs.speed / max(obs.yaw, 0.1)",
+        "obs.yaw ** -0.5",  # floors its base
+        "obs.yaw ** 2 / 3",
+    ],
+)
+def test_a_divisor_that_is_never_zero(expression):
+    assert found(program(expression), "ZERO_DIVISOR") == []

@@ -36,6 +36,8 @@ V = "v = weight(0.0)\n"
         ("relu(v) + obs.speed", "`relu(v)` has derivative 0 at its value 0"),
         ("1 if obs.speed > v else 0", "it only decides conditions or signs"),
         ("sign(v) * obs.speed", "it only decides conditions or signs"),
+        ("v * obs.speed - v * obs.speed + obs.yaw", "it cancels out"),
+        ("v / v * obs.speed", "it cancels out"),
         ("normalise(v * obs.tiles.x)[0]", "it only scales what is normalised"),
         (
             "normalise(stack(v * obs.speed, -v * obs.yaw))[1]",
