@@ -28,7 +28,7 @@ LAYERS = (
     ("evaluation", "gate", "likelihood", "starts", "fit_report", "imitation"),
     ("diagnostics", "llm", "transcripts", "linting"),
     ("prompting", "policy_file", "dialogue"),
-    ("rounds", "analysis", "report"),
+    ("rounds", "analysis", "report", "rl"),
     ("refinement", "session"),
     ("cli", "__main__"),
 )

@@ -1,0 +1,1 @@
+"""Reinforcement learning: group objectives, a critic's, and evolution strategies."""

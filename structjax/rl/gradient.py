@@ -1,0 +1,249 @@
+"""Policy gradients on sampled episodes: group objectives, PPO and REINFORCE."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import lax
+
+from structjax.rl.advantages import gae, group_advantages, standardised
+from structjax.rl.batch import Batch, draw_starts, judge, play_batch
+from structjax.rl.config import RLConfig, Scalars
+from structjax.rl.critic import init_critic, values
+from structjax.rl.objective import Surrogate, surrogate
+from structjax.rollout import Policy
+from structjax.tasks.base import Task
+
+ADAM = optax.scale_by_adam()
+METRICS = ("clip_share", "ess", "kl", "entropy", "max_log_ratio")
+
+
+class GradientState(NamedTuple):
+    """Everything that the next update depends on.
+
+    Attributes:
+      key: consumed and replaced by every update.
+      update: updates done, int32.
+      learned: `{"policy": variables, "critic": ...}`; the critic only with `gae`.
+      adam: moments of the same shape.
+    """
+
+    key: jax.Array
+    update: jax.Array
+    learned: dict[str, Any]
+    adam: Any
+
+
+class Lesson(NamedTuple):
+    """A batch with what the objective compares it to, `[T, B]` each but `batch`."""
+
+    batch: Batch
+    old_log_prob: jax.Array
+    advantage: jax.Array
+    value_target: jax.Array
+
+
+class Pass(NamedTuple):
+    """What is carried from one gradient step to the next."""
+
+    learned: Any
+    adam: Any
+    running: jax.Array
+    steps: jax.Array
+
+
+@dataclass(frozen=True)
+class PolicyGradient:
+    """The clipped surrogate with the advantage and ratio of a configuration.
+
+    Attributes:
+      policy: structured or MLP.
+      task: where it is trained.
+      config: the recipe.
+      updates: planned updates, over which the schedules fall.
+    """
+
+    policy: Policy
+    task: Task
+    config: RLConfig
+    updates: int
+
+    @property
+    def resets_per_update(self) -> int:
+        """Episodes that one update plays."""
+        return self.config.resets_per_update
+
+    def init(self, key: jax.Array, variables: Any) -> GradientState:
+        """The state before the first update."""
+        key, critic_key = jax.random.split(key)
+        learned = {"policy": variables}
+        if self.config.advantage == "gae":
+            size = self.task.schema.observation_size
+            learned["critic"] = init_critic(critic_key, size)
+        return GradientState(key, jnp.int32(0), learned, ADAM.init(learned))
+
+    def variables(self, state: GradientState) -> Any:
+        """The policy's variables."""
+        return state.learned["policy"]
+
+    def update(
+        self, state: GradientState, params: Any, bank: Any, scalars: Scalars
+    ) -> tuple[GradientState, dict[str, jax.Array]]:
+        """Plays the episodes of one update and learns from them."""
+        key, start_key, play_key, order_key = jax.random.split(state.key, 4)
+        variables = state.learned["policy"]
+        starts = draw_starts(start_key, bank, self.config)
+        batch = play_batch(self.policy, variables, self.task, params, starts, play_key)
+        lesson = self.prepare(state.learned, batch, scalars)
+        done, trace = self._learn(state, lesson, scalars, order_key)
+        metrics = {
+            "resets": jnp.int32(batch.reward.shape[1]),
+            "env_steps": jnp.sum(batch.valid, dtype=jnp.int32),
+            "gradient_steps": done.steps,
+            "return": jnp.mean(jnp.sum(batch.reward, axis=0)),
+            **{name: value[-1] for name, value in trace.items()},
+        }
+        state = GradientState(key, state.update + 1, done.learned, done.adam)
+        return state, metrics
+
+    def prepare(self, learned: Any, batch: Batch, scalars: Scalars) -> Lesson:
+        """Old log-probabilities, advantages and value targets of a batch."""
+        old = judge(self.policy, learned["policy"], batch).log_prob
+        if self.config.advantage == "gae":
+            advantage, target = self._critic_advantages(learned, batch, scalars)
+        else:
+            advantage = group_advantages(
+                batch.reward,
+                batch.valid,
+                batch.terminated,
+                self.config.advantage,
+                episodes=self.config.episodes,
+                grouping=self.config.grouping,
+                gamma=scalars.gamma,
+                floor=scalars.advantage_floor,
+            )
+            target = jnp.zeros_like(advantage)
+        return lax.stop_gradient(Lesson(batch, old, advantage, target))
+
+    def _critic_advantages(
+        self, learned: Any, batch: Batch, scalars: Scalars
+    ) -> tuple[jax.Array, jax.Array]:
+        """Standardised estimates and the values that the critic is to learn."""
+        value = values(learned["critic"], batch.obs)
+        # Nothing resets an episode, so what follows a step is the next row.
+        last = values(learned["critic"], batch.last_obs)
+        estimate = gae(
+            batch.reward * self.config.reward_scale,
+            value,
+            jnp.concatenate([value[1:], last[None]]),
+            batch.valid,
+            batch.terminated,
+            gamma=scalars.gamma,
+            decay=scalars.gae_lambda,
+        )
+        return standardised(estimate, batch.valid), estimate + value
+
+    def _learn(
+        self, state: GradientState, lesson: Lesson, scalars: Scalars, key: jax.Array
+    ) -> tuple[Pass, dict[str, jax.Array]]:
+        """`epochs * minibatches` Adam steps; metrics `[steps]` by name."""
+        rate = scalars.learning_rate * self._falling(
+            state.update, self.config.learning_rate_schedule
+        )
+        entropy = scalars.entropy * self._falling(
+            state.update, self.config.entropy_schedule
+        )
+
+        def step(carry: Pass, part: Any) -> tuple[Pass, dict[str, jax.Array]]:
+            share = lesson if part is None else _share(lesson, part)
+            return self._step(carry, share, scalars, rate, entropy)
+
+        begin = Pass(state.learned, state.adam, jnp.array(True), jnp.int32(0))
+        parts = self._parts(key)
+        length = self.config.epochs * self.config.minibatches
+        return lax.scan(step, begin, parts, length=length)
+
+    def _parts(self, key: jax.Array) -> jax.Array | None:
+        """The episodes of each gradient step, `[steps, B / minibatches]`."""
+        config = self.config
+        if config.minibatches == 1:
+            return None
+        episodes = jnp.arange(config.resets_per_update)
+        keys = jax.random.split(key, config.epochs)
+        orders = jax.vmap(jax.random.permutation, in_axes=(0, None))(keys, episodes)
+        return orders.reshape(config.epochs * config.minibatches, -1)
+
+    def _falling(self, update: jax.Array, schedule: str) -> jax.Array:
+        """1, or what is left of it when it falls to 0 over the planned updates."""
+        if schedule == "constant":
+            return jnp.float32(1)
+        return jnp.maximum(1.0 - update.astype(jnp.float32) / self.updates, 0.0)
+
+    def _step(
+        self,
+        carry: Pass,
+        lesson: Lesson,
+        scalars: Scalars,
+        rate: jax.Array,
+        entropy: jax.Array,
+    ) -> tuple[Pass, dict[str, jax.Array]]:
+        """One Adam step, unless the policy has moved too far already."""
+
+        def loss(learned: Any) -> tuple[jax.Array, Surrogate]:
+            return self.loss(learned, lesson, scalars, entropy)
+
+        (_, found), gradient = jax.value_and_grad(loss, has_aux=True)(carry.learned)
+        norm = optax.global_norm(gradient)
+        near = (scalars.kl_stop <= 0) | (found.kl <= scalars.kl_stop)
+        running = carry.running & near
+        # A gradient that is not finite teaches nothing and would end the run.
+        moves = running & jnp.isfinite(norm)
+        limit = jnp.where(scalars.max_grad_norm > 0, scalars.max_grad_norm, jnp.inf)
+        scale = jnp.minimum(1.0, limit / jnp.maximum(norm, 1e-30))
+        gradient = jax.tree.map(lambda g: jnp.where(moves, g * scale, 0.0), gradient)
+        direction, adam = ADAM.update(gradient, carry.adam)
+        learned = jax.tree.map(lambda x, d: x - rate * d, carry.learned, direction)
+        kept = (carry.learned, carry.adam)
+        learned, adam = jax.tree.map(
+            lambda new, old: jnp.where(moves, new, old), (learned, adam), kept
+        )
+        metrics = {name: getattr(found, name) for name in METRICS}
+        metrics |= {"grad_norm": norm}
+        return Pass(learned, adam, running, carry.steps + moves), metrics
+
+    def loss(
+        self, learned: Any, lesson: Lesson, scalars: Scalars, entropy: jax.Array
+    ) -> tuple[jax.Array, Surrogate]:
+        """What Adam lowers: minus the objective, and the critic's error."""
+        batch = lesson.batch
+        steps = judge(self.policy, learned["policy"], batch)
+        found = surrogate(
+            steps,
+            lesson.old_log_prob,
+            lesson.advantage,
+            batch.valid,
+            config=self.config,
+            scalars=scalars,
+            entropy=entropy,
+        )
+        loss = -found.objective
+        if "critic" in learned:
+            error = values(learned["critic"], batch.obs) - lesson.value_target
+            squares = jnp.sum(jnp.where(batch.valid, error**2, 0.0))
+            count = jnp.maximum(jnp.sum(batch.valid), 1)
+            loss = loss + self.config.value_coefficient * squares / count
+        return loss, found
+
+
+def _share(lesson: Lesson, episodes: jax.Array) -> Lesson:
+    """The lesson of some of the episodes."""
+    batch = lesson.batch
+    return Lesson(
+        Batch(
+            *(jnp.take(leaf, episodes, axis=1) for leaf in batch[:-1]),
+            batch.last_obs[episodes],
+        ),
+        *(jnp.take(leaf, episodes, axis=1) for leaf in lesson[1:]),
+    )
