@@ -2,9 +2,9 @@
 
 Around its breakage: it calls `jax.device_put_replicated`, which jax has removed; a
 stand-in is put there before brax's training is imported. Not like for like: `train` is
-a host loop that compiles anew in every call and takes one seed, so a run trains two
-epochs of `steps` and the second one is timed; several seeds run one after the other.
-Minibatches are made of whole unrolls. It has no discrete actions.
+a host loop that compiles anew in every call, twice, and takes one seed, so a run trains
+three epochs of `steps` and the third one is timed; several seeds run one after the
+other. Minibatches are made of whole unrolls. It has no discrete actions.
 """
 
 import time
@@ -21,7 +21,7 @@ from peers.gymnax_env import HORIZONS, FiveTuple, discrete, episode_returns
 
 
 def prepare(job: Job) -> Arm:
-    """brax's PPO on the job; it compiles in every run."""
+    """The PPO of brax on the job; it compiles in every run."""
     if discrete(job.environment):
         raise Unavailable("brax: its PPO has no discrete actions")
     train = _import_train()
@@ -47,7 +47,7 @@ def prepare(job: Job) -> Arm:
 
 
 def _import_train() -> Any:
-    """brax's `train`, with the removed function of jax put back for it."""
+    """The `train` of brax, with the removed function of jax put back for it."""
     if not hasattr(jax, "device_put_replicated"):
         jax.device_put_replicated = lambda tree, devices: jax.tree.map(
             lambda leaf: jnp.stack([leaf] * len(devices)), tree
@@ -123,7 +123,7 @@ def _networks(*sizes: Any, **options: Any) -> Any:
 def _train(
     train: Any, environment: Any, chosen: Any, steps: int, seed: int, job: Job
 ) -> Timed:
-    """Two epochs of `steps`: the seconds of the second, the policy after the first."""
+    """Three epochs of `steps`: the seconds of the third, the policy after the first."""
     marks: list[tuple[float, float]] = []
     policies: list[Any] = []
 
@@ -135,7 +135,7 @@ def _train(
 
     train(
         environment=environment,
-        num_timesteps=2 * steps,
+        num_timesteps=3 * steps,
         episode_length=HORIZONS[job.environment],
         num_envs=chosen.environments,
         unroll_length=chosen.rollout,
@@ -152,13 +152,13 @@ def _train(
         normalize_observations=job.column == "tuned",
         network_factory=_networks,
         seed=seed,
-        num_evals=3,
+        num_evals=4,
         run_evals=False,
         progress_fn=mark,
         policy_params_fn=keep,
         max_devices_per_host=1,
     )
-    wall, cpu = (after - before for before, after in zip(*marks[-2:], strict=True))
+    wall, cpu = (b - a for a, b in zip(*marks[-2:], strict=True))
     return Timed(policies[1], wall, cpu)
 
 

@@ -49,7 +49,7 @@ class Network(nn.Module):
 
 
 def prepare(job: Job) -> Arm:
-    """evosax's OpenES on the job, compiled."""
+    """The OpenES of evosax on the job, compiled."""
     try:
         from evosax.algorithms import Open_ES
     except ImportError as error:

@@ -75,7 +75,9 @@ def episode_returns(name: str, act: Callable[[jax.Array], jax.Array]) -> jax.Arr
         return (obs, state, alive & ~terminated, total), None
 
     def episode(obs: jax.Array, state: Any) -> jax.Array:
-        first = jax.eval_shape(step, (obs, state, jnp.array(True), jnp.array(0.0)), None)
+        first = jax.eval_shape(
+            step, (obs, state, jnp.array(True), jnp.array(0.0)), None
+        )
         start = jax.tree.map(
             lambda leaf, like: jnp.asarray(leaf, like.dtype),
             (obs, state, True, 0.0),

@@ -53,7 +53,7 @@ def _dense(size: int, scale: float) -> nn.Dense:
 
 
 def prepare(job: Job) -> Arm:
-    """purejaxrl's PPO on the job, compiled."""
+    """The PPO of purejaxrl on the job, compiled."""
     module = _load(job)
     tuned = settings.ZOO[job.environment]  # nothing is published for these two
     chosen = settings.ppo(job.column, tuned)
@@ -112,7 +112,7 @@ def _judge(module: Any, job: Job, trained: Any) -> jax.Array:
 
 
 def _load(job: Job) -> Any:
-    """purejaxrl's module for the environment's kind of action, patched."""
+    """The module of purejaxrl for the environment's kind of action, patched."""
     if job.purejaxrl is None:
         raise Unavailable("purejaxrl: name a checkout with --purejaxrl PATH")
     name = "ppo" if discrete(job.environment) else "ppo_continuous_action"

@@ -16,7 +16,7 @@ from peers.gymnax_env import FiveTuple, episode_returns
 
 
 def prepare(job: Job) -> Arm:
-    """rejax's PPO on the job, compiled."""
+    """The PPO of rejax on the job, compiled."""
     try:
         from rejax import PPO
     except ImportError as error:

@@ -81,7 +81,8 @@ class _Worker:
         """Sends a request and waits for its answer."""
         from peers.arm import Unavailable
 
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
