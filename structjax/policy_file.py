@@ -7,10 +7,16 @@ from typing import Any, NamedTuple
 
 from structjax.errors import StructjaxError
 from structjax.files import read_text, write_json
-from structjax.forms import read_form
+from structjax.forms import Maybe, read_form
 from structjax.language.hashing import interface_hash, semantic_hash
 from structjax.language.parse import Program, StructureError, parse
 from structjax.manifest import VALUES, read_manifest, task_spec
+from structjax.network_file import (
+    LoadedNetwork,
+    is_network,
+    load_network,
+    network_task,
+)
 from structjax.policy import StructuredPolicy, initial_values, variables_from
 from structjax.provenance import git_commit, versions
 from structjax.runs import best_round
@@ -54,8 +60,17 @@ def load_policy(path: Path | str, task: Task) -> LoadedPolicy:
     """
     path = Path(path)
     if os.path.isdir(path):  # no error for a name that no file can have
-        return _from_run(path, task)
+        manifest = read_manifest(path)
+        if manifest.get("kind") != "rl":
+            return _from_run(path, manifest, task)
+        path = trained_policy(path, manifest)
     if path.suffix == ".json":
+        if is_network(path):
+            raise StructjaxError(
+                f"{path} is a network: it has no program",
+                kind="policy",
+                hint="`structjax evaluate` and `structjax rl` take it",
+            )
         return _from_json(path, task)
     program = program_of(path, task)
     return loaded(program, initial_values(program.structure), task)
@@ -103,7 +118,12 @@ def read_program(path: Path | str) -> str:
 
 
 def save_policy(
-    path: Path, program: Program, values: Mapping[str, float], task: Task
+    path: Path,
+    program: Program,
+    values: Mapping[str, float],
+    task: Task,
+    *,
+    std_floor: float = 0.0,
 ) -> None:
     """Saves program, values and where they come from as one JSON file."""
     write_json(
@@ -112,6 +132,7 @@ def save_policy(
             "task": task.name,
             "program": program.source,
             "values": dict(values),
+            "std_floor": std_floor,
             "semantic_hash": semantic_hash(program.structure),
             "interface_hash": interface_hash(program.structure),
             "versions": versions(),
@@ -131,7 +152,7 @@ def policy_task(spec: str | None, path: Path) -> Task:
     if os.path.isdir(path):
         return load_task(task_spec(read_manifest(path)))
     if path.suffix == ".json":
-        return load_task(_read_saved(path)["task"])
+        return load_task(network_task(path) or _read_saved(path)["task"])
     return load_task("car_racing")
 
 
@@ -155,8 +176,38 @@ def saved_round(run: Path, index: int, task: Task) -> tuple[Program, dict[str, f
     return program, saved["values"]
 
 
-def _from_run(path: Path, task: Task) -> LoadedPolicy:
-    manifest = read_manifest(path)
+def load_actor(path: Path | str, task: Task) -> LoadedPolicy | LoadedNetwork:
+    """Anything that acts: what `load_policy` takes, or a saved network.
+
+    Raises:
+      StructjaxError: as `load_policy`.
+    """
+    path = Path(path)
+    if os.path.isdir(path):
+        manifest = read_manifest(path)
+        if manifest.get("kind") == "rl":
+            path = trained_policy(path, manifest)
+    if path.suffix == ".json" and is_network(path):
+        return load_network(path, task)
+    return load_policy(path, task)
+
+
+def trained_policy(run: Path, manifest: Mapping[str, Any]) -> Path:
+    """The file of the best policy of a training run, by its selection seeds.
+
+    Raises:
+      StructjaxError: the run is unfinished.
+    """
+    if not isinstance(best := manifest.get("best_policy"), str):
+        raise StructjaxError(
+            f"training run {run} is unfinished (status {manifest['status']})",
+            kind="run",
+            hint=f"finish it with `structjax rl --resume {run}`",
+        )
+    return run / best
+
+
+def _from_run(path: Path, manifest: dict[str, Any], task: Task) -> LoadedPolicy:
     _same_task(manifest["task"], task, path)
     best = best_round(path, manifest)
     if best is None:
@@ -176,7 +227,7 @@ def _from_run(path: Path, task: Task) -> LoadedPolicy:
 
 def _read_saved(path: Path) -> dict[str, Any]:
     """What `save_policy` wrote."""
-    form = {"task": str, "program": str, "values": VALUES}
+    form = {"task": str, "program": str, "values": VALUES, "std_floor": Maybe(float)}
     hint = "give a file written by `structjax fit`, or a program (.py)"
     saved: dict[str, Any] = read_form(
         path, form, what="a saved policy", kind="policy", hint=hint
@@ -189,7 +240,9 @@ def _from_json(path: Path, task: Task) -> LoadedPolicy:
     _same_task(saved["task"], task, path)
     program = parse(saved["program"], task.schema)
     _check_values(path, program, saved["values"])
-    return loaded(program, saved["values"], task)
+    found = loaded(program, saved["values"], task)
+    floor = saved.get("std_floor") or 0.0
+    return found._replace(policy=found.policy.clone(std_floor=floor))
 
 
 def _check_values(path: Path, program: Program, values: Mapping[str, float]) -> None:

@@ -27,7 +27,7 @@ LAYERS = (
     ("rollout", "table", "manifest", "run_lock", "runs"),
     ("evaluation", "gate", "likelihood", "starts", "fit_report", "imitation"),
     ("diagnostics", "llm", "transcripts", "linting"),
-    ("prompting", "policy_file", "dialogue"),
+    ("prompting", "network_file", "policy_file", "dialogue"),
     ("rounds", "analysis", "report", "rl"),
     ("refinement", "session"),
     ("cli", "__main__"),

@@ -12,6 +12,7 @@ from structjax.cli.inspect import Operators, Report, Runs, Tasks
 from structjax.cli.output import print_error
 from structjax.cli.programs import Check, Evaluate, Fit
 from structjax.cli.refine import Refine
+from structjax.cli.rl import Rl
 from structjax.cli.tables import Diagnose, Rollout
 from structjax.cli.views import Diff, Export, Graph
 from structjax.errors import StructjaxError
@@ -22,6 +23,7 @@ _COMMANDS: dict[str, type] = {
     "fit": Fit,
     "rollout": Rollout,
     "diagnose": Diagnose,
+    "rl": Rl,
     "evaluate": Evaluate,
     "graph": Graph,
     "diff": Diff,

@@ -274,11 +274,11 @@ class Evaluate:
         import jax
 
         from structjax.evaluation import evaluate
-        from structjax.policy_file import load_policy, policy_task
+        from structjax.policy_file import load_actor, policy_task
 
         enable_compile_cache()
         task = policy_task(self.task, self.policy)
-        found = load_policy(self.policy, task)
+        found = load_actor(self.policy, task)
         tell(found.note)
         seeds = seed_range(self.seeds, task.seeds)
         result = evaluate(

@@ -239,11 +239,11 @@ class PolicyGradient:
 
 def _share(lesson: Lesson, episodes: jax.Array) -> Lesson:
     """The lesson of some of the episodes."""
+
+    def take(leaf: jax.Array) -> jax.Array:
+        return jnp.take(leaf, episodes, axis=1)
+
     batch = lesson.batch
-    return Lesson(
-        Batch(
-            *(jnp.take(leaf, episodes, axis=1) for leaf in batch[:-1]),
-            batch.last_obs[episodes],
-        ),
-        *(jnp.take(leaf, episodes, axis=1) for leaf in lesson[1:]),
-    )
+    steps = {name: take(getattr(batch, name)) for name in batch._fields[:-1]}
+    part = batch._replace(**steps, last_obs=batch.last_obs[episodes])
+    return Lesson(part, *map(take, lesson[1:]))

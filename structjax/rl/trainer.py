@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec
 
 from structjax.rl.algorithm import Algorithm
-from structjax.rollout import Policy, rollout
+from structjax.rollout import Mode, Policy, rollout
 from structjax.tasks.base import Task
 
 
@@ -44,11 +45,11 @@ class TrainState(NamedTuple):
 
 
 class Appraisal(NamedTuple):
-    """Mean-action episodes on the selection seeds.
+    """Episodes played to judge S policies on E starts, `[S, E]` each.
 
     Attributes:
-      returns: `[S, E]`; NaN where an action was not finite.
-      steps: `[S, E]`.
+      returns: NaN where an action was not finite.
+      steps: episode lengths, int32.
     """
 
     returns: jax.Array
@@ -58,20 +59,23 @@ class Appraisal(NamedTuple):
 COUNTED = ("resets", "env_steps", "gradient_steps")
 
 
-@partial(jax.jit, static_argnames=("policy", "task"))
+@partial(jax.jit, static_argnames=("policy", "task", "mode"))
 def appraise(
-    policy: Policy, stacked: Any, task: Task, params: Any, starts: Any
+    policy: Policy,
+    stacked: Any,
+    task: Task,
+    params: Any,
+    starts: Any,
+    key: jax.Array,
+    mode: Mode = "mean",
 ) -> Appraisal:
-    """Plays the stacked variables `[S, ...]` on the starts `[E, ...]`, mean actions."""
-    return _appraise(policy, stacked, task, params, starts)
+    """Plays the stacked variables `[S, ...]` on the starts `[E, ...]`.
 
+    Every policy gets the same key: sampled actions have the same noise.
+    """
 
-def _appraise(
-    policy: Policy, stacked: Any, task: Task, params: Any, starts: Any
-) -> Appraisal:
     def one(variables: Any) -> Appraisal:
-        key = jax.random.key(0)
-        run = rollout(policy, variables, task, params, starts, key=key)
+        run = rollout(policy, variables, task, params, starts, key=key, mode=mode)
         fine = jnp.isfinite(run.log_prob) | ~run.valid
         returns = jnp.where(fine.all(0), run.reward.sum(0), jnp.nan)
         return Appraisal(returns, run.valid.sum(0, dtype=jnp.int32))
@@ -84,7 +88,7 @@ def begin(algorithm: Algorithm, keys: jax.Array, stacked: Any) -> TrainState:
     """The state before the first update of S runs with keys `[S]`."""
     state = jax.vmap(algorithm.init)(keys, stacked)
     runs = keys.shape[0]
-    none = jnp.full(runs, -jnp.inf), jnp.zeros(runs, jnp.int32)
+    none = jnp.full(runs, -jnp.inf, jnp.float32), jnp.zeros(runs, jnp.int32)
     totals = {name: jnp.zeros(runs, jnp.int32) for name in COUNTED}
     start = jax.vmap(algorithm.variables)(state)
     return TrainState(state, Best(start, *none), jnp.int32(0), totals)
@@ -143,7 +147,7 @@ def train_chunk(
         stacked = jax.vmap(algorithm.variables)(inner)
 
         def look() -> Appraisal:
-            return _appraise(policy, stacked, task, params, starts)
+            return appraise(policy, stacked, task, params, starts, jax.random.key(0))
 
         def skip() -> Appraisal:
             shape = (metrics["resets"].shape[0], episodes)
@@ -168,3 +172,20 @@ def repeat(variables: Any, runs: int) -> Any:
     return jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf, (runs, *jnp.shape(leaf))), variables
     )
+
+
+def spread(tree: Any, runs: int) -> Any:
+    """Lays the leading axis `[S]` over the devices, if they divide it.
+
+    Runs do not talk to each other, so neither do the devices.
+    """
+    devices = jax.devices()
+    if len(devices) == 1 or runs % len(devices):
+        return tree
+    mesh = jax.make_mesh((len(devices),), ("run",))
+
+    def place(leaf: jax.Array) -> jax.Array:
+        axes = ("run",) if leaf.ndim and leaf.shape[0] == runs else ()
+        return jax.device_put(leaf, NamedSharding(mesh, PartitionSpec(*axes)))
+
+    return jax.tree.map(place, tree)

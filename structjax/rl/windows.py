@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from structjax.rl.config import Ratio, WindowEnds
 
 LOG_RATIO_BOUND = 20.0
-"""exp of a log-ratio beyond this overflows the surrogate; there is no gradient there."""
+"""Beyond this the exponential overflows the surrogate; there is no gradient there."""
 
 
 class Windows(NamedTuple):
@@ -68,5 +68,5 @@ def window_sum(values: jax.Array, window: int) -> jax.Array:
 
 
 def bounded_ratio(log_ratio: jax.Array) -> jax.Array:
-    """exp of the log-ratio, finite for any input."""
+    """The ratio, finite for any log-ratio."""
     return jnp.exp(jnp.clip(log_ratio, -LOG_RATIO_BOUND, LOG_RATIO_BOUND))

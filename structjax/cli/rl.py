@@ -1,0 +1,303 @@
+"""`structjax rl`: reinforcement learning of a policy's weights."""
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tyro
+
+from structjax.cli.options import restored, stored
+from structjax.cli.output import print_json, progress, seed_range, tell, text_table
+from structjax.compilation import compile_clock, enable_compile_cache
+from structjax.errors import StructjaxError
+from structjax.ranges import MAX_SEED, whole_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from structjax.rl.starting import Start
+    from structjax.rl.training import Outcome
+    from structjax.runs import RunDirectory
+    from structjax.tasks.base import Task
+
+
+@dataclass(frozen=True)
+class Rl:
+    """Train a policy's weights by reinforcement learning, several seeds side by side.
+
+    Writes curve.csv (return on the selection seeds against resets, steps, seconds and
+    FLOPs), evaluations.csv (every test episode) and the policies of every seed. Under
+    `--json`: {"run", "seeds": [{"seed", "final_mean_mode", "final_sampled_mode",
+    "best_mean_mode", "resets", "env_steps"}], "curve", "best_policy", "ledger",
+    "seconds": {"total", "compile"}}.
+    """
+
+    policy: tyro.conf.Positional[str | None] = None
+    """A program (.py), a saved policy (.json), a run directory, or mlp: a new network
+    for every seed."""
+    task: str | None = None
+    """Name of the task, or path/to/file.py:function (default: the policy's own, else
+    car_racing)."""
+    preset: str = "group"
+    """Recipe: paper (arXiv 2610.01652), group, gspo, grpo, reinforce, ppo, es."""
+    settings: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """One option of the recipe as name=value, e.g. learning_rate=0.001; may be given
+    several times."""
+    resets: int = 400
+    """Training episodes of each seed."""
+    training_seeds: int = 4
+    """Number of independent runs, with the random numbers of seeds 0, 1, ..."""
+    milestones: tuple[int, ...] = ()
+    """Resets after which the policies are also kept and evaluated."""
+    tracks: str = "training"
+    """Initial states to train on: a seed set of the task, or A:B."""
+    hidden: tuple[int, ...] = (64, 64)
+    """For mlp: widths of the hidden layers."""
+    run: Path | None = None
+    """Run directory (default: runs/<task>-<date>-<time>-<hex>)."""
+    resume: Path | None = None
+    """Continue this run directory, with the options it was started with."""
+    json: bool = False
+    """Print one JSON object as the last line of stdout."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        whole_number(self, "resets", low=1)
+        whole_number(self, "training_seeds", low=1, high=min(4096, MAX_SEED))
+        for width in self.hidden:
+            if not 0 < width <= 4096:
+                raise StructjaxError(
+                    f"a hidden layer of width {width}",
+                    kind="options",
+                    hint="widths between 1 and 4096",
+                )
+
+    def run_command(self) -> int:
+        """Trains, evaluates, prints one line per seed."""
+        if self.run is not None and self.resume is not None:
+            raise StructjaxError(
+                "--run and --resume were both given",
+                kind="options",
+                hint="--run names a new run, --resume continues one",
+            )
+        if self.resume is not None:
+            return restored(self, self.resume)._run()
+        return self._run()
+
+    def _run(self) -> int:
+        enable_compile_cache()
+        if self.policy is None:
+            raise StructjaxError(
+                "no policy was named",
+                kind="options",
+                hint="`structjax rl POLICY`: a program, a saved policy, a run, or mlp",
+            )
+        task = self._task(self.policy)
+        started = time.monotonic()
+        with compile_clock() as clock:
+            try:
+                result = self._train(self.policy, task)
+            except KeyboardInterrupt:
+                progress("interrupted; continue with `structjax rl --resume RUN`")
+                return 130
+        seconds = {"total": time.monotonic() - started, "compile": clock.seconds}
+        result["seconds"] = seconds
+        if self.json:
+            print_json(result)
+        else:
+            print(_summary(result, self.preset))
+        return 0
+
+    def _task(self, policy: str) -> "Task":
+        from structjax.policy_file import policy_task
+        from structjax.rl.starting import MLP
+        from structjax.tasks.loading import load_task
+
+        if policy == MLP:
+            return load_task(self.task or "car_racing")
+        return policy_task(self.task, Path(policy))
+
+    def _train(self, policy: str, task: "Task") -> dict[str, Any]:
+        from structjax.rl.plan import Plan
+        from structjax.rl.presets import changed, preset, recipe
+        from structjax.rl.starting import check_noise, start
+        from structjax.rl.training import Training
+        from structjax.runs import RunDirectory, default_directory
+        from structjax.tasks.loading import absolute
+
+        config = changed(preset(self.preset), self.settings)
+        seeds = tuple(range(self.training_seeds))
+        begun = start(
+            policy, task, seeds, std_floor=config.std_floor, hidden=self.hidden
+        )
+        check_noise(begun, task)
+        tell(begun.note)
+        algorithm, scalars = recipe(begun.policy, task, config, self.resets, len(seeds))
+        plan = Plan(
+            algorithm=algorithm,
+            policy=begun.policy,
+            task=task,
+            scalars=scalars,
+            labels=tuple({"training_seed": seed} for seed in seeds),
+            resets=self.resets,
+            milestones=self.milestones,
+            tracks=seed_range(self.tracks, task.seeds),
+        )
+        options = {
+            "policy": _identity(begun),
+            "preset": self.preset,
+            "recipe": asdict(config),
+            "resets": self.resets,
+            "training_seeds": list(seeds),
+            "milestones": list(self.milestones),
+            "tracks": self.tracks,
+        }
+        command = {**stored(self), "task": absolute(self.task or task.name)}
+        path = self.resume or self.run or default_directory(task.name)
+        if self.resume is None:
+            opened = RunDirectory.create(
+                path, kind="rl", task=task.name, config=options, command=command
+            )
+        else:
+            opened = RunDirectory.resume(path, config=options, task=task.name)
+        with opened as directory, _Bar(plan.updates, len(seeds)) as bar:
+            outcome = Training(directory, plan, begun.stacked, bar.update).run()
+            best = _save(directory, begun, outcome, task, seeds)
+            directory.manifest |= {"status": "done", "best_policy": best}
+            return _result(directory, outcome, seeds)
+
+
+class _Bar:
+    """Progress on stderr: updates done, and the mean return on the selection seeds."""
+
+    def __init__(self, updates: int, seeds: int) -> None:
+        from tqdm import tqdm
+
+        self._bar = tqdm(total=updates, desc=f"{seeds} seeds", unit="update")
+
+    def __enter__(self) -> "_Bar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def update(self, done: int, planned: int, score: float) -> None:
+        """Moves the bar to the updates that are done."""
+        self._bar.set_postfix_str(f"selection return {score:.1f}")
+        self._bar.update(done - self._bar.n)
+
+
+def _identity(begun: "Start") -> dict[str, Any]:
+    """What tells one starting policy from another, for `--resume`."""
+    import hashlib
+
+    import jax
+    import numpy as np
+
+    from structjax.language.hashing import semantic_hash
+
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(begun.stacked):
+        digest.update(np.asarray(leaf).tobytes())
+    program = begun.program
+    name = "network" if program is None else semantic_hash(program.structure)
+    return {"structure": name, "weights": digest.hexdigest()}
+
+
+def _save(
+    directory: "RunDirectory",
+    begun: "Start",
+    outcome: "Outcome",
+    task: "Task",
+    seeds: tuple[int, ...],
+) -> str:
+    """Saves every seed's policies; returns the best by the selection seeds."""
+    import jax
+
+    from structjax.rl.starting import save_trained
+
+    for name, stacked in outcome.checkpoints.items():
+        for index, seed in enumerate(seeds if name != "start" else seeds[:1]):
+            variables = jax.tree.map(lambda leaf, i=index: leaf[i], stacked)
+            path = directory.path / "params" / f"seed{seed}_{name}.json"
+            save_trained(path, begun, variables, task)
+    scores = outcome.curve["mean"].to_numpy()
+    best = outcome.curve["training_seed"].to_numpy()[scores.argmax()]
+    return f"params/seed{best}_best.json"
+
+
+def _result(
+    directory: "RunDirectory", outcome: "Outcome", seeds: tuple[int, ...]
+) -> dict[str, Any]:
+    table = outcome.evaluations
+
+    def mean(seed: int, checkpoint: str, mode: str) -> float:
+        found = _rows(table, seed, checkpoint, mode)
+        return float(found["return"].mean())
+
+    counts = ["resets", "env_steps"]
+    last = outcome.curve.groupby("training_seed")[counts].max().to_dict("index")
+    return {
+        "run": str(directory.path),
+        "seeds": [
+            {
+                "seed": seed,
+                "start_mean_mode": mean(seed, "start", "mean"),
+                "final_mean_mode": mean(seed, "final", "mean"),
+                "final_sampled_mode": mean(seed, "final", "sampled"),
+                "best_mean_mode": mean(seed, "best", "mean"),
+                **last[seed],
+            }
+            for seed in seeds
+        ],
+        "curve": str(directory.path / "curve.csv"),
+        "best_policy": str(directory.path / directory.manifest["best_policy"]),
+        "ledger": asdict(directory.ledger),
+    }
+
+
+def _rows(
+    table: "pd.DataFrame", seed: int, checkpoint: str, mode: str
+) -> "pd.DataFrame":
+    return table[
+        (table["training_seed"] == seed)
+        & (table["checkpoint"] == checkpoint)
+        & (table["mode"] == mode)
+    ]
+
+
+def _summary(result: dict[str, Any], preset: str) -> str:
+    """The end of a run, for the terminal."""
+    import numpy as np
+
+    columns = (
+        "start_mean_mode",
+        "final_mean_mode",
+        "final_sampled_mode",
+        "best_mean_mode",
+    )
+    rows = [
+        (row["seed"], *(f"{row[c]:.1f}" for c in columns), row["resets"])
+        for row in result["seeds"]
+    ]
+    header = ("seed", "start", "final", "final, sampled", "best", "resets")
+    lines = ["", text_table(header, rows), ""]
+    for column, words in zip(columns[1:], header[2:5], strict=True):
+        found = np.array([row[column] for row in result["seeds"]])
+        spread = f" +- {found.std(ddof=1):.1f}" if len(found) > 1 else ""
+        lines.append(
+            f"{words:15s} {found.mean():.1f}{spread} (over {len(found)} training seeds)"
+        )
+    ledger, seconds = result["ledger"], result["seconds"]
+    lines += [
+        "test seeds, mean actions unless said, JAX simulator; `best` was chosen on the "
+        "selection seeds",
+        f"preset          {preset}",
+        "resets          "
+        + ", ".join(f"{n} {use}" for use, n in ledger["resets"].items() if n),
+        f"seconds         {seconds['total']:.1f}, {seconds['compile']:.1f} to compile",
+        f"best policy     {result['best_policy']}",
+        f"curve           {result['curve']}",
+    ]
+    return "\n".join(lines)

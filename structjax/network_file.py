@@ -1,0 +1,93 @@
+"""A trained network on disk: the black-box baseline, with its weights as JSON."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from structjax.errors import StructjaxError
+from structjax.files import read_json, write_json
+from structjax.policy import MLPPolicy
+from structjax.provenance import git_commit, versions
+from structjax.tasks.base import Task
+
+HINT = "give a file written by `structjax rl mlp`"
+
+
+class LoadedNetwork(NamedTuple):
+    """A network ready to act."""
+
+    policy: MLPPolicy
+    variables: Any
+    note: str = ""
+
+
+def save_network(path: Path, policy: MLPPolicy, variables: Any, task: Task) -> None:
+    """Saves a network, its weights and where they come from."""
+    leaves = [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(variables)]
+    write_json(
+        path,
+        {
+            "task": task.name,
+            "network": {
+                "hidden": list(policy.hidden),
+                "initial_std": policy.initial_std,
+                "std_floor": policy.std_floor,
+            },
+            "leaves": leaves,
+            "versions": versions(),
+            "commit": git_commit(),
+        },
+    )
+
+
+def is_network(path: Path) -> bool:
+    """Whether a saved policy is a network."""
+    saved = read_json(path, kind="policy", hint=HINT)
+    return isinstance(saved, dict) and "network" in saved
+
+
+def network_task(path: Path) -> str | None:
+    """The task a saved network was made for; None for another kind of file."""
+    saved = read_json(path, kind="policy", hint=HINT)
+    found = isinstance(saved, dict) and "network" in saved and saved.get("task")
+    return found if isinstance(found, str) else None
+
+
+def load_network(path: Path, task: Task) -> LoadedNetwork:
+    """The network of a file.
+
+    Raises:
+      StructjaxError: damaged, or made for another task.
+    """
+    saved = read_json(path, kind="policy", hint=HINT)
+    if saved.get("task") != task.name:
+        raise StructjaxError(
+            f"{path} was made for task {saved.get('task')!r}",
+            kind="policy",
+            hint=f"--task is {task.name!r}",
+        )
+    try:
+        options = saved["network"]
+        policy = MLPPolicy(
+            task.schema,
+            tuple(map(int, options["hidden"])),
+            float(options["initial_std"]),
+            float(options["std_floor"]),
+        )
+        return LoadedNetwork(policy, _variables(policy, saved["leaves"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise StructjaxError(
+            f"{path} is no saved network: {error}", kind="policy", hint=HINT
+        ) from error
+
+
+def _variables(policy: MLPPolicy, leaves: Any) -> Any:
+    obs = jnp.zeros(policy.schema.observation_size)
+    like, structure = jax.tree.flatten(policy.init(jax.random.key(0), obs))
+    found = [jnp.asarray(leaf, jnp.float32) for leaf in leaves]
+    if [leaf.shape for leaf in found] != [leaf.shape for leaf in like]:
+        raise ValueError("its weights do not fit its layers")
+    return jax.tree.unflatten(structure, found)

@@ -1,0 +1,77 @@
+"""Named recipes, and the algorithm that one of them makes of a policy and a task."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from structjax.errors import StructjaxError
+from structjax.rl.algorithm import Algorithm
+from structjax.rl.config import PRESETS, RLConfig, scalars
+from structjax.rl.gradient import PolicyGradient
+from structjax.tasks.base import Task
+
+Config = RLConfig
+
+
+class Recipe(NamedTuple):
+    """An algorithm with its scalar hyperparameters `[S]`."""
+
+    algorithm: Algorithm
+    scalars: Any
+
+
+def preset(name: str) -> Config:
+    """The recipe's configuration.
+
+    Raises:
+      StructjaxError: no such preset.
+    """
+    if name not in PRESETS:
+        raise StructjaxError(
+            f"unknown preset {name!r}",
+            kind="options",
+            hint="accepted: " + ", ".join(PRESETS),
+        )
+    return PRESETS[name]
+
+
+def changed(config: Config, settings: Sequence[str]) -> Config:
+    """The configuration with some options set, each given as `name=value`.
+
+    Raises:
+      StructjaxError: no such option, or a value of another kind.
+    """
+    values: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or name not in config.__dataclass_fields__:
+            raise StructjaxError(
+                f"setting {setting!r:.60}",
+                kind="options",
+                hint="name=value, with one of "
+                + ", ".join(config.__dataclass_fields__),
+            )
+        values[name] = _value(name, text, type(getattr(config, name)))
+    return replace(config, **values)
+
+
+def _value(name: str, text: str, kind: type) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        raise StructjaxError(
+            f"option {name} is {text!r:.60}",
+            kind="options",
+            hint=f"it must be {'a whole number' if kind is int else 'a number'}",
+        ) from None
+
+
+def recipe(policy: Any, task: Task, config: Config, resets: int, runs: int) -> Recipe:
+    """The algorithm that spends `resets` episodes on each of S runs."""
+    updates = max(resets // config.resets_per_update, 1)
+    algorithm = PolicyGradient(policy, task, config, updates)
+    values = scalars(config)
+    return Recipe(algorithm, jax.tree.map(lambda x: jnp.full(runs, x), values))

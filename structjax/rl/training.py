@@ -1,0 +1,268 @@
+"""The host's side of training: chunks, checkpoints, curve and final evaluation."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from structjax.compilation import compile_clock
+from structjax.errors import ProgramFailed
+from structjax.files import write_atomic
+from structjax.rl.curve import check_returns, rows_of, summary
+from structjax.rl.plan import Plan
+from structjax.rl.saving import load_tree, save_tree
+from structjax.rl.trainer import (
+    COUNTED,
+    Appraisal,
+    TrainState,
+    appraise,
+    begin,
+    spread,
+    train_chunk,
+)
+from structjax.rollout import Mode
+from structjax.runs import RunDirectory
+
+MODES: tuple[Mode, ...] = ("mean", "sampled")
+Listener = Callable[[int, int, float], None]
+"""Told (updates done, updates planned, mean selection return) after every chunk."""
+
+
+class Outcome(NamedTuple):
+    """What a training run gives.
+
+    Attributes:
+      curve: one row per run and appraisal; also `curve.csv`.
+      evaluations: one row per run, checkpoint, mode and test episode; also
+        `evaluations.csv`.
+      checkpoints: name -> variables `[S, ...]`: `start`, `final`, `best`, and
+        `resets400`, `best400` for a milestone of 400 resets.
+      best_update: `[S]`.
+    """
+
+    curve: pd.DataFrame
+    evaluations: pd.DataFrame
+    checkpoints: dict[str, Any]
+    best_update: np.ndarray
+
+
+class Training:
+    """One plan in one run directory; `run()` starts or continues it."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        plan: Plan,
+        stacked: Any,
+        listen: Listener | None = None,
+    ) -> None:
+        """Takes the starting variables `[S, ...]`."""
+        self.directory = directory
+        self.plan = plan
+        self.stacked = stacked
+        self.listen = listen
+        self._state: TrainState | None = None
+
+    def run(self) -> Outcome:
+        """Trains, evaluates on the test seeds, writes both tables."""
+        rows = list(self.directory.step("start", self._start))
+        for first, last in self.plan.chunks():
+            compute = partial(self._chunk, first, last)
+            rows += self.directory.step(f"chunk{last}", compute)
+            self._tell(rows, last)
+        curve = self._curve(rows)
+        checkpoints = self._checkpoints()
+        found = self.directory.step("evaluation", partial(self._evaluate, checkpoints))
+        evaluations = pd.DataFrame(found)
+        self._write("curve.csv", curve)
+        self._write("evaluations.csv", evaluations)
+        best = self._snapshot(self.plan.updates)["update"]
+        return Outcome(curve, evaluations, checkpoints, np.asarray(best))
+
+    # What is played
+
+    @cached_property
+    def _training(self) -> Any:
+        return self.plan.task.initial(self.plan.tracks)
+
+    def _starts(self, use: str) -> Any:
+        return self.plan.task.initial(self.plan.task.seeds[use])
+
+    @cached_property
+    def _selection(self) -> Any:
+        return self._starts("selection")
+
+    # Steps of the run
+
+    def _begin(self) -> TrainState:
+        seeds = [int(label["training_seed"]) for label in self.plan.labels]
+        keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+        state = begin(self.plan.algorithm, keys, self.stacked)
+        return spread(state, self.plan.runs)
+
+    def _start(self) -> list[dict[str, Any]]:
+        key = jax.random.key(0)
+        plan = self.plan
+        found = appraise(plan.policy, self.stacked, plan.task, *self._selection, key)
+        returns = np.asarray(found.returns)
+        if not np.isfinite(returns).all():
+            raise ProgramFailed(
+                "the untrained policy has a return that is not finite on "
+                f"{int((~np.isfinite(returns)).sum())} of {returns.size} selection "
+                "episodes",
+                kind="policy",
+                hint="an action or a reward is not finite: `structjax evaluate` says "
+                "which",
+            )
+        self._book("selection", found)
+        counts = dict.fromkeys(COUNTED, 0)
+        return [
+            {"run": i, "update": 0, **counts, "seconds": 0.0, **summary(row)}
+            for i, row in enumerate(returns)
+        ]
+
+    def _chunk(self, first: int, last: int) -> list[dict[str, Any]]:
+        state = self._state_after(first)
+        flags = self.plan.looks(first, last)
+        before = jax.tree.map(np.asarray, state.totals)
+        with compile_clock() as clock, _Stopwatch() as watch:
+            state, metrics, appraisal = train_chunk(
+                self.plan.algorithm,
+                self.plan.policy,
+                self.plan.task,
+                state,
+                self._training,
+                self._selection,
+                self.plan.scalars,
+                jnp.asarray(flags),
+            )
+            metrics = jax.tree.map(np.asarray, metrics)
+            appraisal = jax.tree.map(np.asarray, appraisal)
+        check_returns(metrics["return"], self.plan)
+        self.directory.ledger.book(
+            "training",
+            resets=metrics["resets"].sum(),
+            env_steps=metrics["env_steps"].sum(),
+        )
+        self._book("selection", Appraisal(*(x[flags] for x in appraisal)))
+        self._keep(state, first, last)
+        seconds = max(watch.seconds - clock.seconds, 0.0) / (last - first)
+        seconds /= self.plan.runs
+        return rows_of(metrics, appraisal, before, flags, first, seconds)
+
+    def _keep(self, state: TrainState, first: int, last: int) -> None:
+        """Saves the state, and at milestones the variables for good.
+
+        The state before stays until the chunk is entered in the run.
+        """
+        folder = self.directory.path / "checkpoints"
+        save_tree(folder / f"state{last}.npz", state)
+        if last in self.plan.kept() or last == self.plan.updates:
+            save_tree(folder / f"kept{last}.npz", self._variables(state))
+        for old in folder.glob("state*.npz"):
+            if old.stem not in (f"state{first}", f"state{last}"):
+                old.unlink(missing_ok=True)
+        self._state = state
+
+    def _variables(self, state: TrainState) -> dict[str, Any]:
+        current = jax.vmap(self.plan.algorithm.variables)(state.algorithm)
+        best = state.best
+        return {"current": current, "best": best.variables, "update": best.update}
+
+    def _state_after(self, update: int) -> TrainState:
+        if self._state is not None:
+            return self._state
+        fresh = self._begin()
+        if update == 0:
+            return fresh
+        path = self.directory.path / "checkpoints" / f"state{update}.npz"
+        return spread(load_tree(path, fresh), self.plan.runs)
+
+    def _snapshot(self, update: int) -> dict[str, Any]:
+        path = self.directory.path / "checkpoints" / f"kept{update}.npz"
+        like = self._variables(self._begin())
+        found: dict[str, Any] = load_tree(path, like)
+        return found
+
+    def _checkpoints(self) -> dict[str, Any]:
+        found = {"start": self.stacked}
+        for update, resets in sorted(self.plan.kept().items()):
+            kept = self._snapshot(update)
+            found[f"resets{resets}"] = kept["current"]
+            found[f"best{resets}"] = kept["best"]
+        last = self._snapshot(self.plan.updates)
+        return {**found, "final": last["current"], "best": last["best"]}
+
+    def _evaluate(self, checkpoints: Mapping[str, Any]) -> list[dict[str, Any]]:
+        plan, rows = self.plan, []
+        each = plan.algorithm.resets_per_update
+        resets = {"start": 0, "final": plan.updates * each, "best": plan.updates * each}
+        resets |= {f"resets{n}": n for n in plan.milestones}
+        resets |= {f"best{n}": n for n in plan.milestones}
+        params, starts = self._starts("test")
+        for name, stacked in checkpoints.items():
+            for mode in MODES:
+                key = jax.random.key(0)
+                found = appraise(
+                    plan.policy, stacked, plan.task, params, starts, key, mode
+                )
+                self._book("evaluation", found)
+                rows += self._episodes(name, resets[name], mode, found)
+        return rows
+
+    def _episodes(
+        self, checkpoint: str, resets: int, mode: Mode, found: Appraisal
+    ) -> list[dict[str, Any]]:
+        returns = np.asarray(found.returns)
+        return [
+            {
+                **label,
+                "checkpoint": checkpoint,
+                "resets": resets,
+                "mode": mode,
+                "simulator": "jax",
+                "seeds": "test",
+                "episode_seed": seed,
+                "return": float(value),
+            }
+            for label, row in zip(self.plan.labels, returns, strict=True)
+            for seed, value in zip(self.plan.task.seeds["test"], row, strict=True)
+        ]
+
+    # Tables
+
+    def _curve(self, rows: list[dict[str, Any]]) -> pd.DataFrame:
+        labelled = [{**self.plan.labels[row["run"]], **row} for row in rows]
+        table = pd.DataFrame(labelled)
+        table["seconds"] = table.groupby("run")["seconds"].cumsum()
+        return table.sort_values(["run", "update"]).drop(columns="run")
+
+    def _write(self, name: str, table: pd.DataFrame) -> None:
+        write_atomic(self.directory.path / name, table.to_csv(index=False))
+
+    def _book(self, purpose: Any, found: Appraisal) -> None:
+        steps = np.asarray(found.steps)
+        self.directory.ledger.book(purpose, resets=steps.size, env_steps=steps.sum())
+
+    def _tell(self, rows: list[dict[str, Any]], last: int) -> None:
+        if self.listen is None:
+            return
+        latest = [row["mean"] for row in rows if row["update"] == rows[-1]["update"]]
+        self.listen(last, self.plan.updates, float(np.mean(latest)))
+
+
+class _Stopwatch:
+    """Wall seconds of a block."""
+
+    def __enter__(self) -> "_Stopwatch":
+        self._began = perf_counter()
+        self.seconds = 0.0
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = perf_counter() - self._began
