@@ -130,10 +130,10 @@ def devices_mode(options: argparse.Namespace) -> list[dict[str, Any]]:
     for row in devices_rows(options.job, options.counts or [1, 2, 4], "group"):
         rows.append(row)
         steps = row["env_steps"] / median(row["wall_s"])
-        same = "same bits" if row["same_bits"] else "not the same bits"
         print(
-            f"| {row['devices']} | {steps:,.0f} | {same}, largest difference "
-            f"{row['largest_difference']:.2g} |",
+            f"| {row['devices']} | {steps:,.0f} | {row['same_bits_as_groups']} | "
+            f"{row['same_bits_as_whole']} | {row['first_update_apart']:.2g} | "
+            f"{row['last_update_apart']:.2g} |",
             flush=True,
         )
     return rows
@@ -154,7 +154,7 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("mode", choices=MODES)
     parser.add_argument("--environment", default="Pendulum-v1")
     parser.add_argument("--column", nargs="+", choices=COLUMNS, default=["matched"])
-    parser.add_argument("--ours", nargs="*", choices=OURS, default=list(OURS))
+    parser.add_argument("--ours", nargs="*", choices=OURS)
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--steps", type=int, help="per seed; default 400,000")
     parser.add_argument("--seeds", type=int, help="side by side; default by mode")
@@ -170,10 +170,12 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--name", help="results file; default rl_peers_MODE")
     options = parser.parse_args(arguments)
     if options.quick:
-        options.steps, options.pairs, options.seeds = options.steps or 20_000, 2, 1
+        options.steps, options.pairs = options.steps or 20_000, 2
+        options.seeds = options.seeds or {"devices": 4}.get(options.mode, 1)
         options.budgets, options.counts = [20_000], options.counts or [1, 2]
-        options.ours = options.ours[:1]
+        options.ours = options.ours or ["window"]
         options.name = options.name or "rl_peers_quick"
+    options.ours = list(OURS) if options.ours is None else options.ours
     options.job = Job(
         environment=options.environment,
         steps=options.steps or 400_000,

@@ -24,23 +24,23 @@ KINDS = {"window": "paper", "group": "group", "ppo": "ppo"}
 def prepare(kind: str, job: Job) -> Arm:
     """One of the three arms on the job, compiled."""
     trainer = Trainer(kind, job)
-    program, temp_bytes = trainer.compiled(job.seeds)
+    temp_bytes = trainer.compile()
 
     def run(number: int) -> Timed:
-        return timed(lambda: program(trainer.keys(number, job.seeds)))
+        return timed(lambda: trainer.train(number))
 
     updates, config = trainer.updates, trainer.config
     return Arm(
         run=run,
         returns=trainer.returns,
-        env_steps=job.seeds * updates * trainer.batch,
+        env_steps=trainer.env_steps,
         gradient_steps=updates * config.epochs * config.minibatches,
         resets=updates * config.resets_per_update,
         temp_bytes=temp_bytes,
     )
 
 
-def recipe(kind: str, job: Job) -> Any:
+def configuration(kind: str, job: Job) -> Any:
     """The configuration of an arm in the job's column."""
     from structjax.rl.config import PRESETS
 
@@ -77,65 +77,77 @@ def _ppo_of_zoo(preset: Any, job: Job) -> Any:
 
 
 class Trainer:
-    """The trainer of one arm, as a function of the keys of its training seeds."""
+    """The trainer of one arm, called as `structjax rl` does, in one chunk."""
 
     def __init__(self, kind: str, job: Job) -> None:
         try:
-            from structjax.rl.gradient import PolicyGradient
+            from structjax.rl.presets import recipe
         except ImportError as error:
             raise Unavailable(f"structjax: {error}") from error
         from structjax.policy import MLPPolicy
         from structjax.tasks.classic import cartpole, pendulum
 
+        tasks = {"Pendulum-v1": pendulum, "CartPole-v1": cartpole}
         self.job = job
-        self.config = recipe(kind, job)
-        self.task = {"Pendulum-v1": pendulum, "CartPole-v1": cartpole}[
-            job.environment
-        ]()
+        self.config = configuration(kind, job)
+        self.task = tasks[job.environment]()
         self.policy = MLPPolicy(self.task.schema)
-        self.batch = self.config.resets_per_update * HORIZONS[job.environment]
-        self.updates = max(1, job.steps // self.batch)
-        self.algorithm = PolicyGradient(
-            self.policy, self.task, self.config, self.updates
+        each = self.config.resets_per_update
+        self.updates = max(1, job.steps // (each * HORIZONS[job.environment]))
+        self.recipe = recipe(
+            self.policy, self.task, self.config, self.updates * each, job.seeds
         )
         self.training = self.task.initial(self.task.seeds["training"])
-        self.selection = self.task.initial(list(self.task.seeds["selection"])[:1])
+        self.selection = self.task.initial(self.task.seeds["selection"])
+        self.initial = jax.jit(jax.vmap(self._initial))
         self.judge = jax.jit(jax.vmap(self._returns))
 
-    def keys(self, number: int, seeds: int) -> jax.Array:
-        """The keys of the training seeds of one run, `[seeds]`."""
-        return jax.vmap(jax.random.key)(np.arange(seeds) + 1000 * number)
+    @property
+    def env_steps(self) -> int:
+        """Steps of a run, all seeds together, when episodes have full length."""
+        episodes = self.job.seeds * self.updates * self.config.resets_per_update
+        return episodes * HORIZONS[self.job.environment]
 
-    def train(self, keys: jax.Array) -> tuple[Any, dict[str, jax.Array]]:
-        """Trained variables `[seeds, ...]` and the metrics of all updates."""
-        from structjax.rl.config import scalars
-        from structjax.rl.trainer import begin, repeat, train_chunk
+    def train(self, number: int) -> tuple[Any, dict[str, jax.Array]]:
+        """Trained variables `[seeds, ...]` and the metrics `[updates, seeds]`."""
+        return self.train_seeds(np.arange(self.job.seeds) + 1000 * number)
 
-        seeds = keys.shape[0]
-        pairs = jax.vmap(jax.random.split)(keys)
-        first = jnp.zeros(self.task.schema.observation_size)
-        variables = jax.vmap(lambda key: self.policy.init(key, first))(pairs[:, 0])
-        state, metrics, _ = train_chunk(
-            self.algorithm,
-            self.policy,
-            self.task,
-            begin(self.algorithm, pairs[:, 1], variables),
-            self.training,
-            self.selection,
-            repeat(scalars(self.config), seeds),
-            jnp.zeros(self.updates, bool),
-        )
-        return jax.vmap(self.algorithm.variables)(state.algorithm), metrics
+    def train_seeds(self, seeds: np.ndarray) -> tuple[Any, dict[str, jax.Array]]:
+        """The same for these training seeds, as many as the job says."""
+        from structjax.rl.trainer import train_chunk
 
-    def compiled(self, seeds: int) -> tuple[Any, int | None]:
-        """The whole run as one program, and its temporary memory."""
-        done = jax.jit(self.train).lower(self.keys(0, seeds)).compile()
-        memory = done.memory_analysis()
-        return done, None if memory is None else int(memory.temp_size_in_bytes)
+        state, metrics, _ = train_chunk(*self._arguments(seeds))
+        return self.recipe.algorithm.variables(state.algorithm), metrics
+
+    def compile(self) -> int | None:
+        """Compiles the run; its temporary memory in bytes."""
+        from structjax.rl.trainer import train_chunk
+
+        arguments = self._arguments(np.arange(self.job.seeds))
+        memory = train_chunk.lower(*arguments).compile().memory_analysis()
+        self.train(0)
+        return None if memory is None else int(memory.temp_size_in_bytes)
 
     def returns(self, trained: Any) -> np.ndarray:
         """Held-out returns `[seeds, 16]` of the mean, or the likeliest, action."""
         return np.asarray(self.judge(trained[0]))
+
+    def _arguments(self, seeds: np.ndarray) -> tuple[Any, ...]:
+        """Everything `train_chunk` takes."""
+        from structjax.rl.trainer import begin, spread
+
+        algorithm, scalars = self.recipe
+        keys, variables = self.initial(seeds)
+        state = spread(begin(algorithm, keys, variables), self.job.seeds)
+        looks = jnp.zeros(self.updates, bool)
+        task = self.policy, self.task
+        return algorithm, *task, state, self.training, self.selection, scalars, looks
+
+    def _initial(self, seed: jax.Array) -> tuple[jax.Array, Any]:
+        """Key and first weights of a training seed."""
+        key, subkey = jax.random.split(jax.random.key(seed))
+        obs = jnp.zeros(self.task.schema.observation_size)
+        return key, self.policy.init(subkey, obs)
 
     def _returns(self, variables: Any) -> jax.Array:
         def act(obs: jax.Array) -> jax.Array:
