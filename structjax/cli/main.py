@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from structjax.cli.compare import Compare
+from structjax.cli.curves import Curves
 from structjax.cli.demo import Demo
 from structjax.cli.inspect import Operators, Report, Runs, Tasks
 from structjax.cli.output import print_error
@@ -25,6 +27,8 @@ _COMMANDS: dict[str, type] = {
     "diagnose": Diagnose,
     "rl": Rl,
     "evaluate": Evaluate,
+    "compare": Compare,
+    "curves": Curves,
     "graph": Graph,
     "diff": Diff,
     "export": Export,

@@ -17,6 +17,13 @@ def print_json(value: Any) -> None:
     print(json.dumps(jsonable(value), allow_nan=False))
 
 
+def as_object(record: Any) -> Any:
+    """A named tuple, and those in it, with their field names."""
+    if hasattr(record, "_asdict"):
+        return {key: as_object(value) for key, value in record._asdict().items()}
+    return record
+
+
 def print_error(error: StructjaxError, *, as_json: bool) -> None:
     """One line with the remedy, on stderr; under `--json` an object on stdout."""
     if as_json:

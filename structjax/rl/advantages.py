@@ -72,8 +72,12 @@ def _within_groups(
     mask = compared.reshape(grouped.shape)
     count = jnp.sum(mask, axis=-1, keepdims=True).astype(jnp.float32)
     size = jnp.maximum(count, 1.0)
-    mean = jnp.sum(jnp.where(mask, grouped, 0.0), axis=-1, keepdims=True) / size
-    deviation = jnp.where(mask, grouped - mean, 0.0)
+    # Counted from the best one, equal values are exactly equal to their mean: with
+    # nothing but rounding for a std, they would be standardised to +-1.
+    best = jnp.max(jnp.where(mask, grouped, -jnp.inf), axis=-1, keepdims=True)
+    behind = jnp.where(mask, grouped - best, 0.0)
+    mean = jnp.sum(behind, axis=-1, keepdims=True) / size
+    deviation = jnp.where(mask, behind - mean, 0.0)
     std = jnp.sqrt(jnp.sum(deviation**2, axis=-1, keepdims=True) / size)
     std, count = (jnp.broadcast_to(x, grouped.shape) for x in (std, count))
     shape = value.shape

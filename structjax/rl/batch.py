@@ -29,6 +29,15 @@ class Batch(NamedTuple):
     terminated: jax.Array
     last_obs: jax.Array
 
+    @property
+    def seen(self) -> jax.Array:
+        """The observations `[T, B, O]`, an episode's first one behind its end.
+
+        What an ended episode runs on to may be NaN, and 0 times NaN spreads in a
+        gradient.
+        """
+        return jnp.where(self.valid[..., None], self.obs, self.obs[:1])
+
 
 class Steps(NamedTuple):
     """What a policy says of recorded steps, `[T, B]` each.
@@ -40,6 +49,20 @@ class Steps(NamedTuple):
 
     log_prob: jax.Array
     entropy: jax.Array
+
+
+class UpdateKeys(NamedTuple):
+    """What the key of an update is split into, in this order."""
+
+    state: jax.Array
+    starts: jax.Array
+    play: jax.Array
+    order: jax.Array
+
+
+def update_keys(key: jax.Array) -> UpdateKeys:
+    """Keys of the next state, the starts, the actions and the minibatches."""
+    return UpdateKeys(*jax.random.split(key, 4))
 
 
 def draw_starts(key: jax.Array, bank: Any, config: RLConfig) -> Any:
@@ -70,7 +93,7 @@ def judge(policy: Policy, variables: Any, batch: Batch) -> Steps:
     The one function for old and new likelihoods, so that equal variables give equal
     ones: their ratio is 1.
     """
-    distribution = _distributions(policy, variables, batch.obs)
+    distribution = _distributions(policy, variables, batch.seen)
     log_prob = distribution.log_prob(batch.action)
     entropy = distribution.entropy()
     return Steps(

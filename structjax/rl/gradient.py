@@ -9,7 +9,7 @@ import optax
 from jax import lax
 
 from structjax.rl.advantages import gae, group_advantages, standardised
-from structjax.rl.batch import Batch, draw_starts, judge, play_batch
+from structjax.rl.batch import Batch, draw_starts, judge, play_batch, update_keys
 from structjax.rl.config import RLConfig, Scalars
 from structjax.rl.critic import init_critic, values
 from structjax.rl.objective import Surrogate, surrogate
@@ -92,12 +92,23 @@ class PolicyGradient:
         self, state: GradientState, params: Any, bank: Any, scalars: Scalars
     ) -> tuple[GradientState, dict[str, jax.Array]]:
         """Plays the episodes of one update and learns from them."""
-        key, start_key, play_key, order_key = jax.random.split(state.key, 4)
+        batch = self.collect(state, params, bank)
+        return self.update_from(state, batch, scalars)
+
+    def collect(self, state: GradientState, params: Any, bank: Any) -> Batch:
+        """The episodes of the next update, with sampled actions."""
+        keys = update_keys(state.key)
+        starts = draw_starts(keys.starts, bank, self.config)
         variables = state.learned["policy"]
-        starts = draw_starts(start_key, bank, self.config)
-        batch = play_batch(self.policy, variables, self.task, params, starts, play_key)
+        return play_batch(self.policy, variables, self.task, params, starts, keys.play)
+
+    def update_from(
+        self, state: GradientState, batch: Batch, scalars: Scalars
+    ) -> tuple[GradientState, dict[str, jax.Array]]:
+        """Learns from the episodes of one update, wherever they were played."""
+        keys = update_keys(state.key)
         lesson = self.prepare(state.learned, batch, scalars)
-        done, trace = self._learn(state, lesson, scalars, order_key)
+        done, trace = self._learn(state, lesson, scalars, keys.order)
         metrics = {
             "resets": jnp.int32(batch.reward.shape[1]),
             "env_steps": jnp.sum(batch.valid, dtype=jnp.int32),
@@ -105,7 +116,7 @@ class PolicyGradient:
             "return": jnp.mean(jnp.sum(batch.reward, axis=0)),
             **{name: value[-1] for name, value in trace.items()},
         }
-        state = GradientState(key, state.update + 1, done.learned, done.adam)
+        state = GradientState(keys.state, state.update + 1, done.learned, done.adam)
         return state, metrics
 
     def prepare(self, learned: Any, batch: Batch, scalars: Scalars) -> Lesson:
@@ -195,7 +206,7 @@ class PolicyGradient:
             return self.loss(learned, lesson, scalars, entropy)
 
         (_, found), gradient = jax.value_and_grad(loss, has_aux=True)(carry.learned)
-        norm = optax.global_norm(gradient)
+        norm = optax.tree.norm(gradient)
         near = (scalars.kl_stop <= 0) | (found.kl <= scalars.kl_stop)
         running = carry.running & near
         # A gradient that is not finite teaches nothing and would end the run.
@@ -230,8 +241,8 @@ class PolicyGradient:
         )
         loss = -found.objective
         if "critic" in learned:
-            error = values(learned["critic"], batch.obs) - lesson.value_target
-            squares = jnp.sum(jnp.where(batch.valid, error**2, 0.0))
+            error = values(learned["critic"], batch.seen) - lesson.value_target
+            squares = jnp.sum(jnp.where(batch.valid, error, 0.0) ** 2)
             count = jnp.maximum(jnp.sum(batch.valid), 1)
             loss = loss + self.config.value_coefficient * squares / count
         return loss, found

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from structjax.rl.batch import Steps
 from structjax.rl.config import RLConfig, Scalars
-from structjax.rl.windows import bounded_ratio, windows
+from structjax.rl.windows import LOG_RATIO_BOUND, bounded_ratio, windows
 
 UNBOUNDED = 1e9
 """More than any bounded ratio."""
@@ -75,7 +75,8 @@ def surrogate(
     taken = jnp.maximum(jnp.sum(valid), 1)
     mean_entropy = jnp.sum(steps.entropy) / taken
     gain = jnp.sum(jnp.where(found.starts, bounded, 0.0)) / count
-    clipped = ((advantage > 0) & (rho > high)) | ((advantage < 0) & (rho < low))
+    outside = (rho < low) | (rho > bound)
+    clipped = ((advantage > 0) & (rho > high)) | ((advantage < 0) & outside)
     return Surrogate(
         objective=gain + entropy * mean_entropy,
         clip_share=jnp.sum(clipped & found.starts) / count,
@@ -95,4 +96,6 @@ def _effective_share(rho: jax.Array, starts: jax.Array, count: jax.Array) -> jax
 
 
 def _divergence(log_ratio: jax.Array) -> jax.Array:
-    return bounded_ratio(log_ratio) - 1.0 - log_ratio
+    """exp(d) - 1 - d, with its digits where d is small."""
+    bounded = jnp.clip(log_ratio, -LOG_RATIO_BOUND, LOG_RATIO_BOUND)
+    return jnp.maximum(jnp.expm1(bounded) - bounded, 0.0)

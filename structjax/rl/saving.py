@@ -42,7 +42,7 @@ def load_tree(path: Path, like: Any) -> Any:
 
 def _read(path: Path) -> list[np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             return [file[f"arr_{i}"] for i in range(len(file.files))]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise StructjaxError(

@@ -22,6 +22,7 @@ from structjax.rl.trainer import (
     TrainState,
     appraise,
     begin,
+    better,
     spread,
     train_chunk,
 )
@@ -120,6 +121,10 @@ class Training:
                 "which",
             )
         self._book("selection", found)
+        state = self._begin()
+        none = jnp.zeros(self.plan.runs, jnp.int32)
+        best = better(state.best, self.stacked, found.returns, none)
+        self._keep(state._replace(best=best), 0, 0)
         counts = dict.fromkeys(COUNTED, 0)
         return [
             {"run": i, "update": 0, **counts, "seconds": 0.0, **summary(row)}
@@ -177,11 +182,8 @@ class Training:
     def _state_after(self, update: int) -> TrainState:
         if self._state is not None:
             return self._state
-        fresh = self._begin()
-        if update == 0:
-            return fresh
         path = self.directory.path / "checkpoints" / f"state{update}.npz"
-        return spread(load_tree(path, fresh), self.plan.runs)
+        return spread(load_tree(path, self._begin()), self.plan.runs)
 
     def _snapshot(self, update: int) -> dict[str, Any]:
         path = self.directory.path / "checkpoints" / f"kept{update}.npz"

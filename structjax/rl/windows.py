@@ -8,7 +8,9 @@ import jax.numpy as jnp
 from structjax.rl.config import Ratio, WindowEnds
 
 LOG_RATIO_BOUND = 20.0
-"""Beyond this the exponential overflows the surrogate; there is no gradient there."""
+"""Ratios are bounded to exp(+-20); beyond there is no gradient."""
+STEP_BOUND = 1e4
+"""One step's log-ratio: an infinite one would make every later cumulative sum NaN."""
 
 
 class Windows(NamedTuple):
@@ -40,7 +42,7 @@ def windows(
       window: its length in steps.
       ends: `full` leaves out windows that the episode's end would cut.
     """
-    masked = jnp.where(valid, log_ratio, 0.0)
+    masked = jnp.where(valid, jnp.clip(log_ratio, -STEP_BOUND, STEP_BOUND), 0.0)
     if ratio == "per_step":
         return Windows(masked, valid)
     if ratio == "sequence_geometric":

@@ -1,0 +1,139 @@
+"""The arms of the experiment: what is trained, and what it starts from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from structjax.demonstration import load_demonstration
+from structjax.imitation import PRESETS, fit_anchored, fit_best
+from structjax.ledger import Ledger
+from structjax.policy import MLPPolicy, StructuredPolicy, variables_from, weights
+from structjax.policy_file import LoadedPolicy, load_policy
+from structjax.rl.trainer import stack
+from structjax.rollout import play_stacked
+from structjax.starts import floor_values
+from structjax.tasks.base import Task
+
+ROOT = Path(__file__).parent.parent.parent
+PROGRAMS = {
+    "initial": ROOT / "tests/fixtures/programs/r0.py",
+    "refined": ROOT / "tests/fixtures/programs/r3.py",
+    "zero_shot": ROOT / "tests/fixtures/programs/car_b.py",
+    "best": ROOT / "experiments/refined_programs/run_10.json",
+}
+DEMONSTRATIONS = tuple(f"car_racing/human_{i}" for i in range(1, 6))
+FIT_KEY = 0
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One row of the design.
+
+    Attributes:
+      policy: `initial`, `refined`, `zero_shot`, `best` or `mlp`.
+      fit: `none` (the written values), `imitation` (the paper's recipe) or `anchored`.
+      seeds: number of training seeds.
+    """
+
+    policy: str
+    fit: str
+    seeds: int
+
+    @property
+    def name(self) -> str:
+        """E.g. `refined_imitation`."""
+        return f"{self.policy}_{self.fit}"
+
+    @property
+    def demonstrations(self) -> tuple[str, ...]:
+        """What it is fitted to; one empty name when to nothing."""
+        return ("",) if self.fit == "none" else DEMONSTRATIONS
+
+    def labels(self) -> tuple[Mapping[str, Any], ...]:
+        """What tells its runs apart: demonstration and training seed."""
+        return tuple(
+            {"demonstration": demonstration, "training_seed": seed}
+            for demonstration in self.demonstrations
+            for seed in range(self.seeds)
+        )
+
+
+ARMS = (
+    Arm("initial", "imitation", 10),
+    Arm("refined", "imitation", 10),
+    Arm("mlp", "imitation", 10),
+    Arm("initial", "anchored", 5),
+    Arm("refined", "anchored", 5),
+    Arm("zero_shot", "none", 5),
+    Arm("zero_shot", "imitation", 5),
+    Arm("zero_shot", "anchored", 5),
+    Arm("best", "none", 5),
+)
+"""The paper's three starts first."""
+
+
+class Begun(NamedTuple):
+    """A policy with the starting variables of an arm's runs, `[S, ...]`."""
+
+    policy: Any
+    stacked: Any
+
+
+def begin(arm: Arm, task: Task, std_floor: float, ledger: Ledger) -> Begun:
+    """Fits the arm's policy to each demonstration, once for all training seeds."""
+    policy, written = _policy(arm, task, std_floor)
+    fitted = [
+        _raised(policy, variables)
+        for variables in _fits(arm, policy, written, task, ledger)
+    ]
+    rows = [variables for variables in fitted for _ in range(arm.seeds)]
+    return Begun(policy, stack(rows))
+
+
+def _policy(arm: Arm, task: Task, std_floor: float) -> tuple[Any, Any]:
+    """The policy and its variables as written."""
+    if arm.policy == "mlp":
+        network = MLPPolicy(task.schema, std_floor=std_floor)
+        obs = jnp.zeros(task.schema.observation_size)
+        return network, network.init(jax.random.key(FIT_KEY), obs)
+    found: LoadedPolicy = load_policy(PROGRAMS[arm.policy], task)
+    policy = StructuredPolicy(found.program.structure, task.schema, std_floor)
+    return policy, found.variables
+
+
+def _fits(
+    arm: Arm, policy: Any, written: Any, task: Task, ledger: Ledger
+) -> Iterator[Any]:
+    """The variables fitted to each demonstration."""
+    if arm.fit == "none":
+        yield written
+        return
+    key = jax.random.key(FIT_KEY)
+    plain = policy.clone(std_floor=0.0)
+
+    def selection(stacked: Any) -> np.ndarray:
+        seeds = task.seeds["selection"]
+        return play_stacked(plain, stacked, task, seeds, ledger=ledger).mean(1)
+
+    for name in arm.demonstrations:
+        shown = load_demonstration(name, task.schema)
+        data = shown.observations, shown.actions
+        if arm.fit == "imitation":
+            recipe = PRESETS["paper"]
+            yield fit_best(plain, *data, config=recipe, key=key).variables
+        else:
+            yield fit_anchored(plain, *data, evaluate=selection, key=key).variables
+
+
+def _raised(policy: Any, variables: Any) -> Any:
+    """The variables with the std weights raised to the policy's floor."""
+    structure = getattr(policy, "structure", None)
+    if structure is None or policy.std_floor == 0:
+        return variables
+    values = {k: np.asarray(v) for k, v in weights(policy, variables).items()}
+    return variables_from(structure, floor_values(policy, values))

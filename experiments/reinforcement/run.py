@@ -1,0 +1,143 @@
+"""Trains every arm of the design: `python experiments/reinforcement/run.py`.
+
+The arms are resumable runs below `runs/reinforcement/`; the rows of all of them go into
+`results/`. `--preset paper` is the recipe of arXiv 2610.01652 to the letter.
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import jax
+import pandas as pd
+from arms import ARMS, Arm, begin
+from tqdm import tqdm
+
+from structjax.compilation import enable_compile_cache
+from structjax.files import write_json
+from structjax.provenance import device, git_commit, versions
+from structjax.rl.plan import Plan
+from structjax.rl.presets import preset, recipe
+from structjax.rl.training import Training
+from structjax.rollout import play
+from structjax.runs import RunDirectory
+from structjax.tasks.base import Task
+from structjax.tasks.registry import make_task
+
+HERE = Path(__file__).parent
+OVERHEAD = 2.0
+"""Seconds of training for a second of playing alone: updates, selection, compiling."""
+
+
+def main() -> None:
+    """Prints an estimate, trains, writes the rows."""
+    options = _options()
+    enable_compile_cache()
+    task = make_task("car_racing")
+    arms = [arm for arm in ARMS if not options.arms or arm.name in options.arms]
+    _estimate(arms, task, options.resets)
+    began = time.monotonic()
+    for arm in arms:
+        _train(arm, task, options.preset, options.resets, options.runs)
+    write_results(options.preset, arms, options.runs, time.monotonic() - began)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--preset", default="paper", help="recipe of every arm")
+    parser.add_argument("--resets", type=int, default=2000, help="of every run")
+    parser.add_argument("--arms", nargs="*", default=[], help="only these")
+    parser.add_argument("--runs", type=Path, default=Path("runs/reinforcement"))
+    return parser.parse_args()
+
+
+def _estimate(arms: Sequence[Arm], task: Task, resets: int) -> None:
+    """Prints how long it will take, from a few seconds of playing."""
+    begun = begin(Arm("zero_shot", "none", 1), task, 0.0, _nothing())
+    variables = jax.tree.map(lambda leaf: leaf[0], begun.stacked)
+    seeds = list(task.seeds["training"])[:250]
+    key = jax.random.key(0)
+    play(begun.policy, variables, task, seeds, key=key)
+    began = time.perf_counter()
+    steps = int(play(begun.policy, variables, task, seeds, key=key).steps.sum())
+    speed = steps / (time.perf_counter() - began)
+    runs = sum(len(arm.labels()) for arm in arms)
+    total = runs * resets * steps / len(seeds)
+    minutes = OVERHEAD * total / speed / 60
+    print(
+        f"{len(arms)} arms, {runs} runs of {resets} resets: about {total / 1e6:.0f} M "
+        f"steps, {minutes:.0f} minutes at {speed / 1e3:.0f} k steps/s played"
+    )
+
+
+def _nothing():  # type: ignore[no-untyped-def]
+    from structjax.ledger import Ledger
+
+    return Ledger()
+
+
+def _train(arm: Arm, task: Task, name: str, resets: int, runs: Path) -> None:
+    """Trains one arm, or reads what an earlier call has done of it."""
+    config = preset(name)
+    path = runs / name / arm.name
+    options = {"arm": asdict(arm), "recipe": asdict(config), "resets": resets}
+    opened = (
+        RunDirectory.resume(path, config=options)
+        if (path / "manifest.json").exists()
+        else RunDirectory.create(path, kind="rl", task=task.name, config=options)
+    )
+    with opened as directory:
+        if directory.manifest.get("finished"):
+            directory.manifest["status"] = "done"
+            return
+        began = time.monotonic()
+        begun = begin(arm, task, config.std_floor, directory.ledger)
+        labels = arm.labels()
+        algorithm, scalars = recipe(begun.policy, task, config, resets, len(labels))
+        milestones = tuple(n for n in (400,) if n < resets)
+        plan = Plan(
+            algorithm, begun.policy, task, scalars, labels, resets,
+            milestones=milestones, tracks=task.seeds["training"],
+        )  # fmt: skip
+        with tqdm(total=plan.updates, desc=arm.name, unit="update") as bar:
+
+            def listen(done: int, planned: int, score: float) -> None:
+                bar.set_postfix_str(f"selection return {score:.1f}")
+                bar.update(done - bar.n)
+
+            Training(directory, plan, begun.stacked, listen).run()
+        directory.manifest["seconds"] = time.monotonic() - began
+        directory.manifest |= {"status": "done", "finished": True}
+
+
+def write_results(name: str, arms: Sequence[Arm], runs: Path, seconds: float) -> None:
+    """Collects the rows of all arms in `results/`, with where they come from."""
+    folder = HERE / "results"
+    folder.mkdir(exist_ok=True)
+    for table in ("evaluations", "curve"):
+        parts = [
+            pd.read_csv(runs / name / arm.name / f"{table}.csv").assign(arm=arm.name)
+            for arm in arms
+        ]
+        found = pd.concat(parts, ignore_index=True)
+        numbers = found.select_dtypes("float").columns
+        found[numbers] = found[numbers].round(5)
+        found.to_csv(folder / f"{name}_{table}.csv.gz", index=False)
+    write_json(
+        folder / f"{name}.json",
+        {
+            "preset": asdict(preset(name)),
+            "arms": [asdict(arm) for arm in arms],
+            "seconds": seconds,
+            "device": device(),
+            "commit": git_commit(),
+            "versions": versions(),
+        },
+    )
+    print(f"wrote {folder}/{name}_*.csv.gz after {seconds:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
