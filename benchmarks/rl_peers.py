@@ -31,7 +31,16 @@ from typing import Any
 
 from peers.arm import Arm, Job, Unavailable
 from peers.learning import learning_rows, learning_table
-from peers.pairs import OURS, PEERS, interleaved, machine, prepare, rate, ratios
+from peers.pairs import (
+    OURS,
+    PEERS,
+    comparable,
+    interleaved,
+    machine,
+    prepare,
+    rate,
+    ratios,
+)
 from peers.scaling import devices_rows, run_devices, run_seeds, seeds_rows
 from peers.startup import start, startup_rows
 from rows import median, write_rows
@@ -48,8 +57,9 @@ def pairs_mode(options: argparse.Namespace) -> list[dict[str, Any]]:
         job = replace(options.job, column=column)
         print(f"\n{column}, {job.seeds} seeds: steps per second, ratio (all pairs)")
         arms = prepared([*options.ours, *options.peers], job)
-        for peer in [name for name in options.peers if name in arms]:
-            for ours in [name for name in options.ours if name in arms]:
+        both = [(a, b) for b in options.peers for a in options.ours]
+        for ours, peer in both:
+            if ours in arms and peer in arms and comparable(ours, peer):
                 found = interleaved(arms, ours, peer, options.pairs)
                 label = {"column": column, "seeds": job.seeds}
                 rows += [row | label for row in found]
@@ -131,9 +141,8 @@ def devices_mode(options: argparse.Namespace) -> list[dict[str, Any]]:
         rows.append(row)
         steps = row["env_steps"] / median(row["wall_s"])
         print(
-            f"| {row['devices']} | {steps:,.0f} | {row['same_bits_as_groups']} | "
-            f"{row['same_bits_as_whole']} | {row['first_update_apart']:.2g} | "
-            f"{row['last_update_apart']:.2g} |",
+            f"| {row['devices']} | {steps:,.0f} | {row['same_bits']} | "
+            f"{row['first_update_apart']:.2g} | {row['last_update_apart']:.2g} |",
             flush=True,
         )
     return rows

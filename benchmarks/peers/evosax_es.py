@@ -5,7 +5,6 @@ update. Nothing is published for these environments: `tuned` is a setting that s
 Pendulum here, with more members and more steps than the other columns can afford.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import gymnax
@@ -17,16 +16,7 @@ from flax import linen as nn
 
 from peers.arm import Arm, Job, Unavailable, compiled, keys_of, timed
 from peers.gymnax_env import HORIZONS, discrete, episode_returns
-
-
-@dataclass(frozen=True)
-class ES:
-    """Members of a generation, its learning rate, and the deviation of its noise."""
-
-    members: int = 20
-    learning_rate: float = 1e-2
-    deviation: float = 0.05
-
+from peers.settings import ES
 
 SETTINGS = {
     "matched": ES(),

@@ -25,10 +25,16 @@ PEERS = {
     "sb3": "sb3_ppo",
     "evosax": "evosax_es",
 }
-OURS = ("window", "group", "ppo")
+OURS = ("window", "group", "ppo", "es")
+
 PACKAGES = (
     "rejax", "brax", "evosax", "stable-baselines3", "torch", "gymnasium", "distrax",
 )  # fmt: skip
+
+
+def comparable(ours: str, peer: str) -> bool:
+    """Whether both follow gradients, or neither does."""
+    return (ours == "es") == (peer == "evosax")
 
 
 def prepare(name: str, job: Job) -> Arm:

@@ -11,6 +11,8 @@ import numpy as np
 
 from peers.arm import Job, timed
 
+LEARNED = ("weights", "first", "last")
+
 
 def seeds_rows(job: Job, counts: list[int], kind: str) -> Iterator[dict[str, Any]]:
     """One process per number of vmapped seeds: steps per second and memory."""
@@ -24,45 +26,28 @@ def seeds_rows(job: Job, counts: list[int], kind: str) -> Iterator[dict[str, Any
 def devices_rows(job: Job, counts: list[int], kind: str) -> Iterator[dict[str, Any]]:
     """One process per number of forced host devices, the seeds spread over them.
 
-    A program's rounding depends on how many seeds it computes at once, so there are two
-    references on one device: the same seeds in groups as large as a device's share,
-    whose bits must be the same, and all seeds at once.
+    Each is compared with one device: bit by bit, and the training returns of the first
+    update, which show rounding alone, and of the last, after learning from it.
     """
-    whole = _trained(job, kind, devices=1, groups=1)[1]
+    from peers.pairs import child
+
+    reference: dict[str, np.ndarray] = {}
     for count in counts:
-        row, spread = _trained(job, kind, devices=count, groups=1)
-        _, grouped = _trained(job, kind, devices=1, groups=count)
+        flags = f"--xla_force_host_platform_device_count={count}"
+        environment = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}"}
+        row = child("devices", {"kind": kind, "job": asdict(job)}, environment)
+        learned = {name: np.asarray(row.pop(name)) for name in LEARNED}
+        reference = reference or learned
+        apart = {name: np.abs(learned[name] - reference[name]) for name in LEARNED}
         yield {
             "row": "devices",
             "arm": kind,
             **row,
-            "same_bits_as_groups": _same(spread, grouped),
-            "same_bits_as_whole": _same(spread, whole),
-            # Rounding in the first update's episodes; then learning amplifies it.
-            "first_update_apart": _apart(spread["first"], whole["first"]),
-            "last_update_apart": _apart(spread["last"], whole["last"]),
+            "same_bits": not any(x.any() for x in apart.values()),
+            "first_update_apart": float(apart["first"].max()),
+            "last_update_apart": float(apart["last"].max()),
+            "last_update_mean": float(learned["last"].mean()),
         }
-
-
-def _trained(job: Job, kind: str, *, devices: int, groups: int) -> Any:
-    """Figures of a child, and what it learned: variables, first and last returns."""
-    from peers.pairs import child
-
-    flags = f"--xla_force_host_platform_device_count={devices}"
-    environment = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}"}
-    share = replace(job, seeds=job.seeds // groups)
-    request = {"kind": kind, "job": asdict(share), "groups": groups}
-    row = child("devices", request, environment)
-    learned = {name: np.asarray(row.pop(name)) for name in ("weights", "first", "last")}
-    return row, learned
-
-
-def _same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
-    return all(np.array_equal(one[name], other[name]) for name in one)
-
-
-def _apart(one: np.ndarray, other: np.ndarray) -> float:
-    return float(np.max(np.abs(one - other)))
 
 
 def run_seeds(request: dict[str, Any]) -> dict[str, Any]:
@@ -75,26 +60,19 @@ def run_seeds(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_devices(request: dict[str, Any]) -> dict[str, Any]:
-    """In this process: the seeds of each group spread over all devices."""
+    """In this process: all seeds spread over all devices, and what they learned."""
     trainer, _ = _trainer(request)
-    size, groups = trainer.job.seeds, request["groups"]
-    runs = [timed(lambda: trainer.train(1)) for _ in range(3 if groups == 1 else 0)]
-    parts = [
-        trainer.train_seeds(np.arange(size) + size * group) for group in range(groups)
-    ]
-    holders = {len(leaf.sharding.device_set) for leaf in jax.tree.leaves(parts[0][0])}
-    weights = [
-        np.concatenate([np.asarray(leaf).reshape(size, -1) for leaf in leaves], axis=1)
-        for leaves in (jax.tree.leaves(variables) for variables, _ in parts)
-    ]
-    returns = np.concatenate([part[1]["return"] for part in parts], axis=1)
+    runs = [timed(lambda: trainer.train(1)) for _ in range(3)]
+    variables, metrics = runs[-1].value
+    leaves = jax.tree.leaves(variables)
+    returns = np.asarray(metrics["return"], float)
     return {
         **_figures(trainer, runs),
         "devices": jax.device_count(),
-        "devices_that_hold_the_result": max(holders),
-        "weights": np.concatenate(weights).astype(float).tolist(),
-        "first": returns[0].astype(float).tolist(),
-        "last": returns[-1].astype(float).tolist(),
+        "devices_that_hold_the_result": len(leaves[0].sharding.device_set),
+        "weights": [float(x) for leaf in leaves for x in np.asarray(leaf).ravel()],
+        "first": returns[0].tolist(),
+        "last": returns[-1].tolist(),
     }
 
 

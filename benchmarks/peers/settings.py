@@ -41,6 +41,15 @@ class PPO:
         return self.updates(steps) * self.epochs * self.minibatches
 
 
+@dataclass(frozen=True)
+class ES:
+    """Members of a generation, its learning rate, and the deviation of its noise."""
+
+    members: int = 20
+    learning_rate: float = 1e-2
+    deviation: float = 0.05
+
+
 MATCHED = PPO()
 # RL Baselines3 Zoo, hyperparams/ppo.yml, Pendulum-v1 (its gSDE is set by SB3's adapter)
 # and CartPole-v1 (its linear schedules of learning rate and clip are not).

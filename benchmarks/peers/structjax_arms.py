@@ -1,4 +1,4 @@
-"""structjax's own arms: the paper's window objective, the recommended one, PPO.
+"""structjax's own arms: the paper's window objective, the recommended one, PPO, and ES.
 
 In `matched` and `full-batch`, epochs, learning rate, gamma and clip are the peers' and
 `window` and `group` take one Adam step an epoch, as they are meant to; `ppo` takes as
@@ -18,11 +18,11 @@ from peers import settings
 from peers.arm import Arm, Job, Timed, Unavailable, timed
 from peers.gymnax_env import HORIZONS, episode_returns
 
-KINDS = {"window": "paper", "group": "group", "ppo": "ppo"}
+PRESETS = {"window": "paper", "group": "group", "ppo": "ppo", "es": "es"}
 
 
 def prepare(kind: str, job: Job) -> Arm:
-    """One of the three arms on the job, compiled."""
+    """One of the arms on the job, compiled."""
     trainer = Trainer(kind, job)
     temp_bytes = trainer.compile()
 
@@ -30,11 +30,12 @@ def prepare(kind: str, job: Job) -> Arm:
         return timed(lambda: trainer.train(number))
 
     updates, config = trainer.updates, trainer.config
+    steps = 1 if kind == "es" else config.epochs * config.minibatches
     return Arm(
         run=run,
         returns=trainer.returns,
         env_steps=trainer.env_steps,
-        gradient_steps=updates * config.epochs * config.minibatches,
+        gradient_steps=updates * steps,
         resets=updates * config.resets_per_update,
         temp_bytes=temp_bytes,
     )
@@ -42,14 +43,30 @@ def prepare(kind: str, job: Job) -> Arm:
 
 def configuration(kind: str, job: Job) -> Any:
     """The configuration of an arm in the job's column."""
-    from structjax.rl.config import PRESETS
+    from structjax.errors import StructjaxError
+    from structjax.rl.presets import preset
 
-    preset = PRESETS[KINDS[kind]]
+    try:
+        found = preset(PRESETS[kind])
+    except StructjaxError as error:
+        raise Unavailable(f"structjax: {error}") from error
     if job.column == "tuned":
-        return _ppo_of_zoo(preset, job) if kind == "ppo" else preset
+        return _ppo_of_zoo(found, job) if kind == "ppo" else found
+    if kind == "es":
+        same = settings.ES()
+        return replace(
+            found,
+            strategy="open_es",
+            population=same.members,
+            episodes=1,
+            sigma=same.deviation,
+            sigma_end=1.0,
+            learning_rate=same.learning_rate,
+            learning_rate_end=1.0,
+        )
     chosen = settings.ppo(job.column, settings.MATCHED)
     return replace(
-        preset,
+        found,
         epochs=chosen.epochs,
         minibatches=chosen.minibatches if kind == "ppo" else 1,
         learning_rate=chosen.learning_rate,
@@ -58,15 +75,15 @@ def configuration(kind: str, job: Job) -> Any:
         gae_lambda=chosen.gae_lambda,
         clip_low=chosen.clip,
         clip_high=chosen.clip,
-        max_grad_norm=chosen.max_grad_norm if kind == "ppo" else preset.max_grad_norm,
+        max_grad_norm=chosen.max_grad_norm if kind == "ppo" else found.max_grad_norm,
     )
 
 
-def _ppo_of_zoo(preset: Any, job: Job) -> Any:
+def _ppo_of_zoo(found: Any, job: Job) -> Any:
     """The Zoo's numbers where whole episodes allow them: 20 of them an update."""
     chosen = settings.ZOO[job.environment]
     return replace(
-        preset,
+        found,
         epochs=chosen.epochs,
         minibatches=20,
         learning_rate=chosen.learning_rate,
@@ -110,20 +127,16 @@ class Trainer:
 
     def train(self, number: int) -> tuple[Any, dict[str, jax.Array]]:
         """Trained variables `[seeds, ...]` and the metrics `[updates, seeds]`."""
-        return self.train_seeds(np.arange(self.job.seeds) + 1000 * number)
-
-    def train_seeds(self, seeds: np.ndarray) -> tuple[Any, dict[str, jax.Array]]:
-        """The same for these training seeds, as many as the job says."""
         from structjax.rl.trainer import train_chunk
 
-        state, metrics, _ = train_chunk(*self._arguments(seeds))
+        state, metrics, _ = train_chunk(*self._arguments(number))
         return self.recipe.algorithm.variables(state.algorithm), metrics
 
     def compile(self) -> int | None:
         """Compiles the run; its temporary memory in bytes."""
         from structjax.rl.trainer import train_chunk
 
-        arguments = self._arguments(np.arange(self.job.seeds))
+        arguments = self._arguments(0)
         memory = train_chunk.lower(*arguments).compile().memory_analysis()
         self.train(0)
         return None if memory is None else int(memory.temp_size_in_bytes)
@@ -132,11 +145,12 @@ class Trainer:
         """Held-out returns `[seeds, 16]` of the mean, or the likeliest, action."""
         return np.asarray(self.judge(trained[0]))
 
-    def _arguments(self, seeds: np.ndarray) -> tuple[Any, ...]:
-        """Everything `train_chunk` takes."""
+    def _arguments(self, number: int) -> tuple[Any, ...]:
+        """Everything `train_chunk` takes, for the seeds of one run."""
         from structjax.rl.trainer import begin, spread
 
         algorithm, scalars = self.recipe
+        seeds = np.arange(self.job.seeds) + 1000 * number
         keys, variables = self.initial(seeds)
         state = spread(begin(algorithm, keys, variables), self.job.seeds)
         looks = jnp.zeros(self.updates, bool)
