@@ -25,8 +25,7 @@ def prepare(job: Job) -> Arm:
     if discrete(job.environment):
         raise Unavailable("brax: its PPO has no discrete actions")
     train = _import_train()
-    # Nothing is published for Pendulum: the Zoo's numbers, brax's own normaliser.
-    chosen = settings.ppo(job.column, settings.ZOO[job.environment])
+    chosen = settings.ppo(job.column, job.environment)
     steps = chosen.updates(job.steps) * chosen.batch
     environment = _environment(job.environment)
 
@@ -133,13 +132,15 @@ def _train(
     def keep(_: int, make_policy: Any, params: Any) -> None:
         policies.append(make_policy(params, deterministic=True))
 
+    # A minibatch is whole unrolls: shorter ones where it is less than a rollout.
+    unroll = min(chosen.rollout, chosen.batch // chosen.minibatches)
     train(
         environment=environment,
         num_timesteps=3 * steps,
         episode_length=HORIZONS[job.environment],
         num_envs=chosen.environments,
-        unroll_length=chosen.rollout,
-        batch_size=chosen.environments // chosen.minibatches,
+        unroll_length=unroll,
+        batch_size=max(1, chosen.environments // chosen.minibatches),
         num_minibatches=chosen.minibatches,
         num_updates_per_batch=chosen.epochs,
         learning_rate=chosen.learning_rate,
@@ -149,7 +150,8 @@ def _train(
         entropy_cost=chosen.entropy,
         vf_loss_coefficient=chosen.value,
         max_grad_norm=chosen.max_grad_norm,
-        normalize_observations=job.column == "tuned",
+        normalize_observations=chosen.normalize,
+        reward_scaling=0.1 if chosen.normalize else 1.0,
         network_factory=_networks,
         seed=seed,
         num_evals=4,

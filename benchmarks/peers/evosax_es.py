@@ -1,8 +1,9 @@
 """evosax 0.3.2's OpenES on the mean of the same 2x64 tanh network.
 
 Not like for like: it has no likelihood and no critic, and takes one optimiser step an
-update. Nothing is published for these environments: `tuned` is a setting that solves
-Pendulum here, with more members and more steps than the other columns can afford.
+update. All columns are one: nothing is published for these environments, and none of
+six settings (20 to 200 members, rates 0.01 to 0.1, deviations 0.05 to 0.3) came past
+-880 on Pendulum in 400,000 steps.
 """
 
 from typing import Any
@@ -17,12 +18,6 @@ from flax import linen as nn
 from peers.arm import Arm, Job, Unavailable, compiled, keys_of, timed
 from peers.gymnax_env import HORIZONS, discrete, episode_returns
 from peers.settings import ES
-
-SETTINGS = {
-    "matched": ES(),
-    "full-batch": ES(),
-    "tuned": ES(members=40, learning_rate=3e-2, deviation=0.1),
-}
 
 
 class Network(nn.Module):
@@ -44,7 +39,7 @@ def prepare(job: Job) -> Arm:
         from evosax.algorithms import Open_ES
     except ImportError as error:
         raise Unavailable(f"evosax: {error}") from error
-    chosen = SETTINGS[job.column]
+    chosen = ES()
     environment, params = gymnax.make(job.environment)
     space = environment.action_space(params)
     network = Network(getattr(space, "n", None) or space.shape[0])

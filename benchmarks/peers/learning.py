@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from peers.arm import Job, Unavailable
+from peers.arm import Job
 
 THRESHOLD = {"Pendulum-v1": -200.0, "CartPole-v1": 475.0}
 
@@ -20,39 +20,47 @@ def learning_rows(
     arms: list[str], job: Job, budgets: list[int], slow: int
 ) -> Iterator[dict[str, Any]]:
     """One row per arm, budget and training seed; SB3 up to `slow` steps only."""
-    from peers.gymnax_env import HORIZONS
-    from peers.pairs import prepare
-
     for name in arms:
         for budget in budgets:
             if name == "sb3" and budget > slow:
                 continue
             try:
-                arm = prepare(name, replace(job, steps=budget))
-            except Unavailable as problem:
-                print(f"skipped: {problem}")
+                yield from _rows(name, replace(job, steps=budget))
+            except Exception as problem:  # a peer's failure is a result, not the end
+                print(f"{name}, {budget} steps: {type(problem).__name__}: {problem}")
                 break
-            done = arm.run(0)
-            each = arm.env_steps // job.seeds
-            for seed, returns in enumerate(arm.returns(done.value)):
-                yield {
-                    "row": "learning",
-                    "arm": name,
-                    "column": job.column,
-                    "budget": budget,
-                    "training_seed": seed,
-                    "env_steps": each,
-                    # Pendulum's episodes all have full length; CartPole's resets
-                    # are not counted by the peers.
-                    "resets": each // HORIZONS[job.environment]
-                    if job.environment == "Pendulum-v1"
-                    else None,
-                    "gradient_steps": arm.gradient_steps,
-                    "wall_s_per_seed": done.wall_s / job.seeds,
-                    "mean": float(np.mean(returns)),
-                    "worst": float(np.min(returns)),
-                    "load": os.getloadavg()[0],
-                }
+
+
+def _rows(name: str, job: Job) -> list[dict[str, Any]]:
+    """One row per training seed of one run."""
+    from peers.gymnax_env import HORIZONS
+    from peers.pairs import prepare
+
+    arm = prepare(name, job)
+    done = arm.run(0)
+    each = arm.env_steps // job.seeds
+    # Pendulum's episodes all have full length; peers do not count CartPole's.
+    counted = job.environment == "Pendulum-v1"
+    same = {
+        "row": "learning",
+        "arm": name,
+        "column": job.column,
+        "budget": job.steps,
+        "env_steps": each,
+        "resets": each // HORIZONS[job.environment] if counted else None,
+        "gradient_steps": arm.gradient_steps,
+        "wall_s_per_seed": done.wall_s / job.seeds,
+        "load": os.getloadavg()[0],
+    }
+    return [
+        {
+            **same,
+            "training_seed": seed,
+            "mean": float(np.mean(returns)),
+            "worst": float(np.min(returns)),
+        }
+        for seed, returns in enumerate(arm.returns(done.value))
+    ]
 
 
 def learning_table(rows: list[dict[str, Any]], environment: str) -> list[str]:

@@ -55,9 +55,7 @@ def _dense(size: int, scale: float) -> nn.Dense:
 def prepare(job: Job) -> Arm:
     """The PPO of purejaxrl on the job, compiled."""
     module = _load(job)
-    tuned = settings.ZOO[job.environment]  # nothing is published for these two
-    chosen = settings.ppo(job.column, tuned)
-    normalize = job.column == "tuned" and not discrete(job.environment)
+    chosen = settings.ppo(job.column, job.environment)
     make_train = module.make_train(
         {
             "ENV_NAME": job.environment,
@@ -75,15 +73,15 @@ def prepare(job: Job) -> Arm:
             "MAX_GRAD_NORM": chosen.max_grad_norm,
             "ACTIVATION": "tanh",
             "ANNEAL_LR": False,
-            "NORMALIZE_ENV": normalize,
+            "NORMALIZE_ENV": chosen.normalize,
             "DEBUG": False,
         }
     )
 
     def train(key: jax.Array) -> Any:
         state, environment = make_train(key)["runner_state"][:2]
-        statistics = environment.env_state if normalize else None
-        shift = (statistics.mean[0], statistics.var[0]) if normalize else ()
+        statistics = environment.env_state if chosen.normalize else None
+        shift = (statistics.mean[0], statistics.var[0]) if chosen.normalize else ()
         return state.params, shift
 
     program, temp_bytes = compiled(train, job.seeds)

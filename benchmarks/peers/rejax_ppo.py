@@ -21,7 +21,7 @@ def prepare(job: Job) -> Arm:
         from rejax import PPO
     except ImportError as error:
         raise Unavailable(f"rejax: {error}") from error
-    chosen = settings.ppo(job.column, settings.REJAX[job.environment])
+    chosen = settings.ppo(job.column, job.environment)
     steps = chosen.updates(job.steps) * chosen.batch
     algorithm = PPO.create(
         env=FiveTuple(job.environment),
@@ -38,6 +38,7 @@ def prepare(job: Job) -> Arm:
         ent_coef=chosen.entropy,
         vf_coef=chosen.value,
         normalize_observations=chosen.normalize,
+        normalize_rewards=chosen.normalize,
         total_timesteps=steps,
         eval_freq=steps,  # one evaluation, at the end, and that is a constant
         skip_initial_evaluation=True,

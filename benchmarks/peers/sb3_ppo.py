@@ -23,7 +23,7 @@ def prepare(job: Any) -> Any:
     from peers.arm import Arm, Timed
     from peers.gymnax_env import HORIZONS
 
-    chosen = settings.ppo(job.column, settings.ZOO[job.environment])
+    chosen = settings.ppo(job.column, job.environment)
     steps = chosen.updates(job.steps) * chosen.batch
     worker = _Worker(job.sb3_python or sys.executable)
     request = {

@@ -51,7 +51,7 @@ def configuration(kind: str, job: Job) -> Any:
     except StructjaxError as error:
         raise Unavailable(f"structjax: {error}") from error
     if job.column == "tuned":
-        return _ppo_of_zoo(found, job) if kind == "ppo" else found
+        return _tuned(kind, found, job.environment)
     if kind == "es":
         same = settings.ES()
         return replace(
@@ -64,7 +64,7 @@ def configuration(kind: str, job: Job) -> Any:
             learning_rate=same.learning_rate,
             learning_rate_end=1.0,
         )
-    chosen = settings.ppo(job.column, settings.MATCHED)
+    chosen = settings.ppo(job.column, job.environment)
     return replace(
         found,
         epochs=chosen.epochs,
@@ -79,17 +79,21 @@ def configuration(kind: str, job: Job) -> Any:
     )
 
 
-def _ppo_of_zoo(found: Any, job: Job) -> Any:
-    """The Zoo's numbers where whole episodes allow them: 20 of them an update."""
-    chosen = settings.ZOO[job.environment]
+def _tuned(kind: str, found: Any, environment: str) -> Any:
+    """The preset; `group` with Pendulum's discount, `ppo` with the Zoo's numbers."""
+    if kind == "group" and environment == "Pendulum-v1":
+        return replace(found, gamma=0.95)
+    if kind != "ppo":
+        return found
+    chosen = settings.ZOO[environment]
     return replace(
         found,
         epochs=chosen.epochs,
-        minibatches=20,
+        minibatches=20,  # one episode each
         learning_rate=chosen.learning_rate,
         gamma=chosen.gamma,
         gae_lambda=chosen.gae_lambda,
-        reward_scale=0.1,
+        reward_scale=0.1 if chosen.normalize else 1.0,
     )
 
 
