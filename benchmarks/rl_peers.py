@@ -6,7 +6,8 @@
 
 Peers that are missing are skipped; `peers/requirements.txt` has the versions that the
 adapters were written for, and `--purejaxrl PATH` names a checkout of purejaxrl, which
-is no package. Task: gymnax's Pendulum-v1 (or CartPole-v1), policies 2x64 tanh, float32.
+is no package. Task: gymnax's Pendulum-v1 (`learning` also CartPole-v1), policies 2x64
+tanh, float32.
 
 - `pairs`: one process, runs in ABBA order, warm; the ratio of a pair is that of
   environment steps per wall second, and the median over the pairs is printed.
@@ -184,6 +185,12 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
         options.budgets, options.counts = [20_000], options.counts or [1, 2]
         options.ours = options.ours or ["window"]
         options.name = options.name or "rl_peers_quick"
+    if (
+        options.mode in ("pairs", "seeds-scaling")
+        and options.environment != "Pendulum-v1"
+    ):
+        # Our arms and evosax compute, and would count, the steps behind the mask.
+        parser.error(f"{options.mode} counts steps right where no episode ends early")
     options.ours = list(OURS) if options.ours is None else options.ours
     options.job = Job(
         environment=options.environment,
