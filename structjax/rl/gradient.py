@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
+from structjax.errors import StructjaxError
 from structjax.rl.advantages import gae, group_advantages, standardised
 from structjax.rl.batch import Batch, draw_starts, judge, play_batch, update_keys
 from structjax.rl.config import RLConfig, Scalars
@@ -69,6 +70,22 @@ class PolicyGradient:
     task: Task
     config: RLConfig
     updates: int
+
+    def __post_init__(self) -> None:
+        """Checks that windows fit into episodes.
+
+        Raises:
+          StructjaxError: no full window could ever start.
+        """
+        config, horizon = self.config, self.task.horizon
+        windowed = config.ratio in ("window_product", "window_geometric")
+        if windowed and config.window_ends == "full" and config.window > horizon:
+            raise StructjaxError(
+                f"windows of {config.window} steps never end within the {horizon} "
+                f"steps of task {self.task.name!r}: nothing would be learned",
+                kind="options",
+                hint=f"window of at most {horizon}, or window_ends truncated",
+            )
 
     @property
     def resets_per_update(self) -> int:

@@ -8,52 +8,100 @@ import numpy as np
 
 from structjax.distributions import Categorical, Normal
 from structjax.rl.batch import Batch
-from structjax.schema import ActionField, Field
-from structjax.tasks.base import DEFAULT_SEEDS, Task
+from structjax.schema import ActionField, Field, Schema
+from structjax.tasks.base import DEFAULT_SEEDS, Step, Task
 
-X = Field("x", None, "", -10.0, 10.0, "what is seen")
-FIRST = Field("first", None, "", 0.0, 1.0, "1 in the first step")
+OBSERVATIONS = (
+    Field("x", None, "", -10.0, 10.0, "what is seen"),
+    Field("first", None, "", 0.0, 1.0, "1 in the first step"),
+)
 PUSH = ActionField("push", "", low=-2.0, high=2.0)
 SIDE = ActionField("side", "", choices=("left", "middle", "right"))
 
 
 @dataclass(frozen=True)
 class Straight:
-    """Normal action of mean `w . obs`; the log of its std is a weight as well."""
+    """A normal action of mean `w . obs`; the log of its std is learned unless fixed."""
+
+    fixed_std: float = 0.0
 
     def apply(self, variables, obs):
-        std = jnp.exp(variables["log_std"])
-        return Normal(jnp.sum(variables["w"] * obs)[None], std[None]), {}
+        std = self.fixed_std or jnp.exp(variables["log_std"])
+        mean = jnp.sum(variables["w"] * obs)[None]
+        return Normal(mean, jnp.broadcast_to(std, (1,))), {}
 
-    def start(self, size=2, std=0.5):
-        return {"w": jnp.zeros(size), "log_std": jnp.log(jnp.float32(std))}
+    def start(self):
+        weights = {"w": jnp.zeros(2)}
+        if not self.fixed_std:
+            weights["log_std"] = jnp.log(jnp.float32(0.5))
+        return weights
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """A categorical choice of three with logits `table @ obs`."""
+    """A choice of three with logits `table @ obs`."""
 
     def apply(self, variables, obs):
         return Categorical(variables["table"] @ obs), {}
 
-    def start(self, size=2):
-        return {"table": jnp.zeros((3, size))}
+    def start(self):
+        return {"table": jnp.zeros((3, 2))}
 
 
-def probe(name, schema, horizon, reset, step):
-    def initial(seeds):
-        return {"pay": jnp.float32(0)}, jnp.asarray([s % 7 for s in seeds], jnp.float32)
+def probe(action, pay_now, pay_later):
+    """One step that is paid at once, or two that are paid at the end.
+
+    Which of them is an environment parameter, so that one compiled function serves
+    both. With one step the observation is (x, 1); with two it is (0, 1), then (1, 0).
+    `pay_now(x, action)` and `pay_later(first action, second action)` are the rewards.
+    """
+
+    def initial(seeds, delayed=False):
+        starts = [(s % 7) / 3 - 1 for s in seeds]
+        return jnp.asarray(delayed), jnp.asarray(starts, jnp.float32)
+
+    def reset(x, delayed):
+        obs = jnp.stack([jnp.where(delayed, 0.0, x), 1.0])
+        return obs, (x, jnp.float32(0), jnp.int32(0))
+
+    def step(key, state, act, delayed):
+        x, before, time = state
+        act = jnp.reshape(act, ()).astype(jnp.float32)
+        last = (time == 1) | ~delayed
+        paid = jnp.where(delayed, pay_later(before, act), pay_now(x, act))
+        return Step(
+            obs=jnp.asarray([1.0, 0.0]),
+            state=(x, act, time + 1),
+            reward=jnp.where(last, paid, 0.0),
+            terminated=last,
+            truncated=jnp.array(False),
+            info={},
+        )
 
     return Task(
-        name=name,
+        name="probe",
         description="A probe.",
-        schema=schema,
-        horizon=horizon,
+        schema=Schema(OBSERVATIONS, (action,)),
+        horizon=2,
         seeds=DEFAULT_SEEDS,
         initial=initial,
         reset=reset,
         step=step,
     )
+
+
+# At once: the action 0.5 x + 0.3 is best. Later: 0.7, then -0.5.
+CONTINUOUS = probe(
+    PUSH,
+    lambda x, act: -jnp.square(act - 0.5 * x - 0.3),
+    lambda first, second: -jnp.square(first - 0.7) - jnp.square(second + 0.5),
+)
+# At once: left where x < 0, else right. Later: right, then left.
+DISCRETE = probe(
+    SIDE,
+    lambda x, act: 1.0 * (act == jnp.where(x < 0, 0, 2)),
+    lambda first, second: 1.0 * (first == 2) + 1.0 * (second == 0),
+)
 
 
 def batch_of(reward, valid, obs=None, terminated=None, seed=0):

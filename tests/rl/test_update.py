@@ -65,7 +65,7 @@ def test_no_step_after_the_divergence_passes_its_bound():
     _, once, _ = updated(CONFIG, batch)
     for new, old in zip(*map(jax.tree.leaves, (stopped, once)), strict=True):
         if not jnp.issubdtype(new.dtype, jax.dtypes.prng_key):
-            np.testing.assert_allclose(new, old, rtol=1e-6)
+            np.testing.assert_allclose(new, old, rtol=1e-4)
 
 
 def test_a_stopped_update_stays_stopped():
