@@ -124,6 +124,13 @@ def test_only_its_provider_imports_openai_and_lazily():
     assert not any(n.startswith("openai") and top for n, top in imports("llm.openai"))
 
 
+def test_only_evolution_imports_evosax_and_lazily():
+    assert users_of("evosax") == {"rl.strategies"}
+    assert not any(
+        n.startswith("evosax") and top for n, top in imports("rl.strategies")
+    )
+
+
 def test_processes_start_only_in_the_sandbox():
     assert {n.split(".")[0] for n in users_of(*FORKING)} == {"diagnostics"}
 

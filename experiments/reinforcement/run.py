@@ -19,7 +19,7 @@ from structjax.compilation import enable_compile_cache
 from structjax.files import write_json
 from structjax.provenance import device, git_commit, versions
 from structjax.rl.plan import Plan
-from structjax.rl.presets import preset, recipe
+from structjax.rl.presets import Config, preset, recipe, resolved
 from structjax.rl.training import Training
 from structjax.rollout import play
 from structjax.runs import RunDirectory
@@ -78,9 +78,13 @@ def _nothing():  # type: ignore[no-untyped-def]
     return Ledger()
 
 
+def _config(arm: Arm, name: str) -> Config:
+    return preset(resolved(name, arm.policy == "mlp"))
+
+
 def _train(arm: Arm, task: Task, name: str, resets: int, runs: Path) -> None:
     """Trains one arm, or reads what an earlier call has done of it."""
-    config = preset(name)
+    config = _config(arm, name)
     path = runs / name / arm.name
     options = {"arm": asdict(arm), "recipe": asdict(config), "resets": resets}
     opened = (
@@ -128,8 +132,10 @@ def write_results(name: str, arms: Sequence[Arm], runs: Path, seconds: float) ->
     write_json(
         folder / f"{name}.json",
         {
-            "preset": asdict(preset(name)),
-            "arms": [asdict(arm) for arm in arms],
+            "preset": name,
+            "arms": [
+                {**asdict(arm), "recipe": asdict(_config(arm, name))} for arm in arms
+            ],
             "seconds": seconds,
             "device": device(),
             "commit": git_commit(),

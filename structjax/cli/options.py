@@ -57,6 +57,9 @@ def _fits(value: Any, hint: Any) -> bool:
     """Whether a JSON value stands for a value of a type."""
     if get_origin(hint) is Literal:
         return value in get_args(hint)
+    if get_origin(hint) is tuple:
+        items = value if isinstance(value, list) else [None]
+        return all(_fits(item, get_args(hint)[0]) for item in items)
     if isinstance(hint, type):
         accepted = {Path: str, float: int | float}.get(hint, hint)
         return isinstance(value, accepted) and isinstance(value, bool) <= (hint is bool)
@@ -75,9 +78,15 @@ def _restored(given: Any, options: dict[str, Any]) -> Any:
             changes[field.name] = _restored(value, options[field.name])
         elif value == _default(field):
             kept = options[field.name]
-            path = kept is not None and Path in get_args(hints[field.name])
-            changes[field.name] = Path(kept) if path else kept
+            changes[field.name] = _as(kept, hints[field.name])
     return replace(given, **changes)
+
+
+def _as(kept: Any, hint: Any) -> Any:
+    """A value from JSON in the type of its option."""
+    if get_origin(hint) is tuple:
+        return tuple(kept)
+    return Path(kept) if kept is not None and Path in get_args(hint) else kept
 
 
 def _default(field: Field[Any]) -> Any:

@@ -39,8 +39,9 @@ class Rl:
     task: str | None = None
     """Name of the task, or path/to/file.py:function (default: the policy's own, else
     car_racing)."""
-    preset: str = "group"
-    """Recipe: paper (arXiv 2610.01652), group, gspo, grpo, reinforce, ppo, es."""
+    preset: str = "recommended"
+    """Recipe: paper (arXiv 2610.01652), group, network, gspo, grpo, reinforce, ppo, es;
+    recommended is group for programs and network for networks."""
     settings: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """One option of the recipe as name=value, e.g. learning_rate=0.001; may be given
     several times."""
@@ -120,13 +121,14 @@ class Rl:
 
     def _train(self, policy: str, task: "Task") -> dict[str, Any]:
         from structjax.rl.plan import Plan
-        from structjax.rl.presets import changed, preset, recipe
+        from structjax.rl.presets import changed, preset, recipe, resolved
         from structjax.rl.starting import check_noise, start
         from structjax.rl.training import Training
         from structjax.runs import RunDirectory, default_directory
         from structjax.tasks.loading import absolute
 
-        config = changed(preset(self.preset), self.settings)
+        name = resolved(self.preset, _is_network(policy))
+        config = changed(preset(name), self.settings)
         seeds = tuple(range(self.training_seeds))
         begun = start(
             policy, task, seeds, std_floor=config.std_floor, hidden=self.hidden
@@ -146,7 +148,7 @@ class Rl:
         )
         options = {
             "policy": _identity(begun),
-            "preset": self.preset,
+            "preset": name,
             "recipe": asdict(config),
             "resets": self.resets,
             "training_seeds": list(seeds),
@@ -166,6 +168,13 @@ class Rl:
             best = _save(directory, begun, outcome, task, seeds)
             directory.manifest |= {"status": "done", "best_policy": best}
             return _result(directory, outcome, seeds)
+
+
+def _is_network(policy: str) -> bool:
+    from structjax.network_file import is_network
+    from structjax.rl.starting import MLP
+
+    return policy == MLP or (policy.endswith(".json") and is_network(Path(policy)))
 
 
 class _Bar:

@@ -13,6 +13,10 @@ class Algorithm(Protocol):
     """
 
     @property
+    def policy(self) -> Any:
+        """The policy that is trained."""
+
+    @property
     def resets_per_update(self) -> int:
         """Episodes that one update plays."""
 
@@ -30,3 +34,12 @@ class Algorithm(Protocol):
 
     def variables(self, state: Any) -> Any:
         """The policy's variables, as they would be deployed."""
+
+    def looked(
+        self, state: Any, variables: Any, deficit: jax.Array, scalars: Any
+    ) -> Any:
+        """The state after an appraisal.
+
+        `deficit` is how far the selection return lies below the best so far, whose
+        variables are given: an algorithm may go back to them.
+        """

@@ -85,6 +85,9 @@ class RLConfig:
     """`linear` falls to 0 over the planned updates."""
     kl_stop: float = 0.0
     """An update ends early when the mean KL per step passes this; 0: never."""
+    fall: float = 0.0
+    """A selection return this far below the best takes training back to the best, with
+    half the step size; 0: never."""
     std_floor: float = 0.05
     """Least std of an action, as a share of its widest sensible std."""
 
@@ -110,6 +113,7 @@ class RLConfig:
             "max_grad_norm",
             "entropy",
             "kl_stop",
+            "fall",
         ):
             real_number(self, name, low=0.0)
         _check_pairs(self)
@@ -167,6 +171,7 @@ class Scalars(NamedTuple):
     max_grad_norm: jax.Array
     kl_stop: jax.Array
     advantage_floor: jax.Array
+    fall: jax.Array
 
 
 def scalars(config: RLConfig) -> Scalars:
@@ -196,18 +201,41 @@ PAPER = RLConfig(
 """The recipe of arXiv 2610.01652: group reward-to-go per time step, the product of 150
 ratios, 20 episodes of one track an update; no bound on gradients, KL or std."""
 
+GROUP = RLConfig(
+    ratio="per_step",
+    advantage="rloo",
+    groups=10,
+    episodes=2,
+    epochs=16,
+    clip_low=0.2,
+    clip_high=2.0,
+    gamma=0.99,
+    learning_rate=0.02,
+    kl_stop=0.03,
+    fall=3.0,
+)
+"""Ours for programs: many initial states, a wide trust region that ends on KL, and a
+way back. Chosen on the selection seeds of Car Racing."""
+
 PRESETS: Mapping[str, RLConfig] = {
     "paper": PAPER,
-    "group": RLConfig(),
+    "group": GROUP,
+    "network": replace(
+        GROUP, epochs=8, clip_high=0.2, gamma=0.98, learning_rate=1e-3, fall=30.0
+    ),
     "gspo": replace(
-        RLConfig(),
+        GROUP,
         ratio="sequence_geometric",
         advantage="group_return",
+        groups=4,
+        episodes=5,
         clip_low=3e-4,
         clip_high=4e-4,
     ),
-    "grpo": replace(RLConfig(), advantage="group_return"),
-    "reinforce": replace(RLConfig(), advantage="rloo", epochs=1),
+    "grpo": replace(
+        GROUP, advantage="group_return", groups=4, episodes=5, clip_high=0.2
+    ),
+    "reinforce": replace(GROUP, epochs=1, learning_rate=3e-3),
     "ppo": replace(
         RLConfig(),
         advantage="gae",

@@ -18,6 +18,8 @@ from structjax.rollout import Policy
 from structjax.tasks.base import Task
 
 ADAM = optax.scale_by_adam()
+RECOVERY = 1.15
+"""Growth of the step size, up to the configured one, after a look without a fall."""
 METRICS = ("clip_share", "ess", "kl", "entropy", "max_log_ratio")
 
 
@@ -29,12 +31,14 @@ class GradientState(NamedTuple):
       update: updates done, int32.
       learned: `{"policy": variables, "critic": ...}`; the critic only with `gae`.
       adam: moments of the same shape.
+      caution: factor of the step size, halved by every return to the best.
     """
 
     key: jax.Array
     update: jax.Array
     learned: dict[str, Any]
     adam: Any
+    caution: jax.Array
 
 
 class Lesson(NamedTuple):
@@ -99,7 +103,30 @@ class PolicyGradient:
         if self.config.advantage == "gae":
             size = self.task.schema.observation_size
             learned["critic"] = init_critic(critic_key, size)
-        return GradientState(key, jnp.int32(0), learned, ADAM.init(learned))
+        adam = ADAM.init(learned)
+        return GradientState(key, jnp.int32(0), learned, adam, jnp.float32(1))
+
+    def looked(
+        self,
+        state: GradientState,
+        variables: Any,
+        deficit: jax.Array,
+        scalars: Scalars,
+    ) -> GradientState:
+        """Goes back to the best variables, more carefully, after too deep a fall.
+
+        What is rewarded soon (speed) can cost later (a spin, a lap that never ends):
+        the episodes of one update do not show it, the selection episodes do.
+        """
+        fell = (scalars.fall > 0) & (deficit > scalars.fall)
+        learned = {**state.learned, "policy": variables}
+        again = state._replace(
+            learned=learned, adam=ADAM.init(learned), caution=state.caution / 2
+        )
+        bolder = jnp.minimum(state.caution * RECOVERY, 1.0)
+        looked = jnp.isfinite(deficit) & ~fell
+        on = state._replace(caution=jnp.where(looked, bolder, state.caution))
+        return jax.tree.map(lambda new, old: _where(fell, new, old), again, on)
 
     def variables(self, state: GradientState) -> Any:
         """The policy's variables."""
@@ -133,7 +160,12 @@ class PolicyGradient:
             "return": jnp.mean(jnp.sum(batch.reward, axis=0)),
             **{name: value[-1] for name, value in trace.items()},
         }
-        state = GradientState(keys.state, state.update + 1, done.learned, done.adam)
+        state = state._replace(
+            key=keys.state,
+            update=state.update + 1,
+            learned=done.learned,
+            adam=done.adam,
+        )
         return state, metrics
 
     def prepare(self, learned: Any, batch: Batch, scalars: Scalars) -> Lesson:
@@ -177,8 +209,10 @@ class PolicyGradient:
         self, state: GradientState, lesson: Lesson, scalars: Scalars, key: jax.Array
     ) -> tuple[Pass, dict[str, jax.Array]]:
         """`epochs * minibatches` Adam steps; metrics `[steps]` by name."""
-        rate = scalars.learning_rate * self._falling(
-            state.update, self.config.learning_rate_schedule
+        rate = (
+            scalars.learning_rate
+            * state.caution
+            * self._falling(state.update, self.config.learning_rate_schedule)
         )
         entropy = scalars.entropy * self._falling(
             state.update, self.config.entropy_schedule
@@ -263,6 +297,13 @@ class PolicyGradient:
             count = jnp.maximum(jnp.sum(batch.valid), 1)
             loss = loss + self.config.value_coefficient * squares / count
         return loss, found
+
+
+def _where(condition: jax.Array, new: Any, old: Any) -> Any:
+    """`jnp.where` that also takes random keys, which are the same in both."""
+    if jnp.issubdtype(old.dtype, jax.dtypes.prng_key):
+        return old
+    return jnp.where(condition, new, old)
 
 
 def _share(lesson: Lesson, episodes: jax.Array) -> Lesson:

@@ -94,10 +94,20 @@ class VectorEnvironment:
         """First observations `[B, O]`.
 
         Raises:
-          StructjaxError: not one seed per environment.
+          StructjaxError: not one seed per environment, or seeds are not taken.
         """
         _check_number(self._environment.num_envs, len(seeds))
-        return _flat(self._environment.reset(seed=[int(seed) for seed in seeds])[0])
+        try:
+            obs, _ = self._environment.reset(seed=[int(seed) for seed in seeds])
+        except Exception as error:
+            # Vector environments of their own kind take one seed for all of them.
+            raise StructjaxError(
+                f"the vector environment cannot be reset by one seed per episode "
+                f"({error})",
+                kind="task",
+                hint='gymnasium.make_vec(..., vectorization_mode="sync") can',
+            ) from error
+        return _flat(obs)
 
     def step(self, actions: np.ndarray, running: np.ndarray) -> HostStep:
         """Steps all environments."""

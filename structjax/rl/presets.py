@@ -1,6 +1,6 @@
 """Named recipes, and the algorithm that one of them makes of a policy and a task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,10 +10,17 @@ import jax.numpy as jnp
 from structjax.errors import StructjaxError
 from structjax.rl.algorithm import Algorithm
 from structjax.rl.config import PRESETS, RLConfig, scalars
+from structjax.rl.evolution import (
+    EVOLUTION_PRESETS,
+    EvolutionConfig,
+    EvolutionStrategy,
+    evolution_scalars,
+)
 from structjax.rl.gradient import PolicyGradient
 from structjax.tasks.base import Task
 
-Config = RLConfig
+Config = RLConfig | EvolutionConfig
+ALL: Mapping[str, Config] = {**PRESETS, **EVOLUTION_PRESETS}
 
 
 class Recipe(NamedTuple):
@@ -29,13 +36,23 @@ def preset(name: str) -> Config:
     Raises:
       StructjaxError: no such preset.
     """
-    if name not in PRESETS:
+    if name not in ALL:
         raise StructjaxError(
             f"unknown preset {name!r}",
             kind="options",
-            hint="accepted: " + ", ".join(PRESETS),
+            hint="accepted: " + ", ".join(ALL),
         )
-    return PRESETS[name]
+    return ALL[name]
+
+
+RECOMMENDED = "recommended"
+
+
+def resolved(name: str, network: bool) -> str:
+    """The preset's own name: `recommended` is `group`, for a network `network`."""
+    if name != RECOMMENDED:
+        return name
+    return "network" if network else "group"
 
 
 def changed(config: Config, settings: Sequence[str]) -> Config:
@@ -72,6 +89,11 @@ def _value(name: str, text: str, kind: type) -> Any:
 def recipe(policy: Any, task: Task, config: Config, resets: int, runs: int) -> Recipe:
     """The algorithm that spends `resets` episodes on each of S runs."""
     updates = max(resets // config.resets_per_update, 1)
-    algorithm = PolicyGradient(policy, task, config, updates)
-    values = scalars(config)
+    algorithm: Algorithm
+    if isinstance(config, EvolutionConfig):
+        algorithm = EvolutionStrategy(policy, task, config, updates)
+        values: Any = evolution_scalars(config)
+    else:
+        algorithm = PolicyGradient(policy, task, config, updates)
+        values = scalars(config)
     return Recipe(algorithm, jax.tree.map(lambda x: jnp.full(runs, x), values))

@@ -155,6 +155,9 @@ def train_chunk(
 
         appraisal = lax.cond(wanted, look, skip)
         best = better(state.best, stacked, appraisal.returns, update)
+        deficit = best.score - jnp.mean(appraisal.returns, axis=1)
+        react = jax.vmap(algorithm.looked)
+        inner = react(inner, best.variables, deficit, scalars)
         totals = {name: state.totals[name] + metrics[name] for name in COUNTED}
         return TrainState(inner, best, update, totals), (metrics, appraisal)
 

@@ -14,6 +14,7 @@ from structjax.compilation import compile_clock
 from structjax.errors import ProgramFailed
 from structjax.files import write_atomic
 from structjax.rl.curve import check_returns, rows_of, summary
+from structjax.rl.flops import flops_per_update
 from structjax.rl.plan import Plan
 from structjax.rl.saving import load_tree, save_tree
 from structjax.rl.trainer import (
@@ -76,7 +77,8 @@ class Training:
             compute = partial(self._chunk, first, last)
             rows += self.directory.step(f"chunk{last}", compute)
             self._tell(rows, last)
-        curve = self._curve(rows)
+        flops = self.directory.step("flops", self._flops)
+        curve = self._curve(rows, flops)
         checkpoints = self._checkpoints()
         found = self.directory.step("evaluation", partial(self._evaluate, checkpoints))
         evaluations = pd.DataFrame(found)
@@ -238,10 +240,17 @@ class Training:
 
     # Tables
 
-    def _curve(self, rows: list[dict[str, Any]]) -> pd.DataFrame:
+    def _flops(self) -> float:
+        variables = jax.tree.map(lambda leaf: leaf[0], self.stacked)
+        plan = self.plan
+        return flops_per_update(plan.algorithm, variables, plan.task, self._training)
+
+    def _curve(self, rows: list[dict[str, Any]], flops: float) -> pd.DataFrame:
         labelled = [{**self.plan.labels[row["run"]], **row} for row in rows]
         table = pd.DataFrame(labelled)
         table["seconds"] = table.groupby("run")["seconds"].cumsum()
+        place = list(table.columns).index("seconds")
+        table.insert(place, "flops", flops * table["update"])
         return table.sort_values(["run", "update"]).drop(columns="run")
 
     def _write(self, name: str, table: pd.DataFrame) -> None:

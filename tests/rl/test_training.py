@@ -110,6 +110,10 @@ def test_every_reset_and_step_is_counted(whole):
     assert list(curve["resets"]) == [EACH * n for n in range(13)] * RUNS
     assert list(curve["env_steps"]) == [EACH * HORIZON * n for n in range(13)] * RUNS
     assert list(curve["gradient_steps"]) == [2 * n for n in range(13)] * RUNS
+    flops = curve["flops"] / curve["update"].clip(1)
+    assert flops.iloc[0] == 0
+    assert (flops[curve["update"] > 0] > 12 * EACH).all()
+    assert flops[curve["update"] > 0].max() == pytest.approx(flops[1])
     assert (curve.groupby("training_seed")["seconds"].diff().dropna() >= 0).all()
     evaluations = pd.read_csv(path / "evaluations.csv")
     names = {"start", "resets60", "best60", "final", "best"}

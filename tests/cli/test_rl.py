@@ -1,0 +1,128 @@
+"""`structjax rl` as a user gives it."""
+
+import json
+
+import pandas as pd
+import pytest
+from cli.commands import TOY, refused, run
+
+PROGRAM = '''"""Push against the offset."""
+
+gain = weight(0.3, sign="+")  # push per metre
+
+
+def policy(obs):
+    return action(push=normal(-gain * obs.x, std=0.2))
+'''
+SHORT = ("--task", TOY, "--resets", 40, "--training-seeds", 2)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("programs") / "push.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def trained(capsys, *arguments):
+    code, out, err = run(capsys, "rl", *arguments, "--json")
+    assert code == 0, err
+    return json.loads(out.splitlines()[-1])
+
+
+def test_a_program_is_trained_and_can_be_played_compared_and_resumed(
+    capsys, program, tmp_path
+):
+    directory = tmp_path / "run"
+    found = trained(capsys, program, *SHORT, "--milestones", 20, "--run", directory)
+    assert [row["seed"] for row in found["seeds"]] == [0, 1]
+    assert [row["resets"] for row in found["seeds"]] == [40, 40]
+    assert found["ledger"]["resets"]["training"] == 80
+    table = pd.read_csv(directory / "evaluations.csv")
+    assert set(table["checkpoint"]) == {
+        "start", "resets20", "best20", "final", "best",
+    }  # fmt: skip
+    for row in found["seeds"]:
+        own = table[table["training_seed"] == row["seed"]]
+        chosen = own.query("checkpoint == 'best' and mode == 'mean'")
+        assert row["best_mean_mode"] == pytest.approx(chosen["return"].mean())
+
+    code, out, err = run(capsys, "evaluate", directory, "--task", TOY, "--json")
+    assert code == 0, err
+    means = {row["best_mean_mode"] for row in found["seeds"]}
+    assert json.loads(out.splitlines()[-1])["mean"] in [pytest.approx(m) for m in means]
+
+    again = trained(capsys, "--resume", directory)
+    assert again["seeds"] == found["seeds"]
+    assert again["ledger"] == found["ledger"]
+
+    code, out, err = run(
+        capsys, "compare", f"{directory}@final", f"{directory}@start", "--json"
+    )
+    assert code == 0, err
+
+
+def test_a_trained_policy_is_a_start_for_more(capsys, program, tmp_path):
+    first = trained(capsys, program, *SHORT, "--run", tmp_path / "first")
+    second = trained(capsys, first["best_policy"], *SHORT, "--run", tmp_path / "second")
+    start = second["seeds"][0]["start_mean_mode"]
+    ends = [row["best_mean_mode"] for row in first["seeds"]]
+    assert start in [pytest.approx(value, rel=1e-5) for value in ends]
+
+
+def test_a_network_is_trained_saved_and_played(capsys, tmp_path):
+    directory = tmp_path / "run"
+    found = trained(
+        capsys, "mlp", "--hidden", 8, *SHORT, "--run", directory,
+        "--settings", "learning_rate=0.01", "--settings", "epochs=2",
+    )  # fmt: skip
+    starts = [row["start_mean_mode"] for row in found["seeds"]]
+    assert starts[0] != starts[1]  # each seed draws its own network
+    code, out, err = run(
+        capsys, "evaluate", found["best_policy"], "--task", TOY, "--json"
+    )
+    assert code == 0, err
+    best = [row["best_mean_mode"] for row in found["seeds"]]
+    mean = json.loads(out.splitlines()[-1])["mean"]
+    assert mean in [pytest.approx(value, rel=1e-5) for value in best]
+    assert "is a network" in refused(
+        capsys, "graph", found["best_policy"], "--task", TOY
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--resets", 19), "19 resets are fewer than the 20 of one update"),
+        (("--preset", "trpo"), "unknown preset 'trpo'"),
+        (("--settings", "epoch=3"), "setting 'epoch=3'"),
+        (("--settings", "epochs=many"), "option epochs is 'many'"),
+        (("--settings", "gamma=2"), "option gamma is 2.0"),
+        (("--settings", "ratio=sum"), "option ratio is 'sum'"),
+        (("--tracks", "995:1005"), "training seed 1000 is one of the test seeds"),
+        (("--training-seeds", 0), "option training_seeds is 0"),
+        (("--milestones", 30), "milestone 30 resets"),
+        (("--run", "a", "--resume", "b"), "--run and --resume were both given"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    capsys, program, arguments, words, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    given = arguments if "--resets" in arguments else ("--resets", 40, *arguments)
+    assert words in refused(capsys, "rl", program, "--task", TOY, *given)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_no_policy_and_a_missing_one(capsys, tmp_path):
+    assert "no policy was named" in refused(capsys, "rl")
+    assert "cannot read" in refused(capsys, "rl", tmp_path / "none.py", "--task", TOY)
+
+
+def test_a_run_is_not_resumed_with_another_recipe(capsys, program, tmp_path):
+    directory = tmp_path / "run"
+    trained(capsys, program, *SHORT, "--run", directory)
+    line = refused(
+        capsys, "rl", "--resume", directory, "--settings", "learning_rate=0.5"
+    )
+    assert "started with another config" in line
