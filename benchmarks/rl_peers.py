@@ -26,7 +26,7 @@ docstring says what else differs. On a CPU, vmapped seeds save compiling, not ti
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -48,12 +48,12 @@ from rows import median, write_rows
 
 COLUMNS = ("matched", "full-batch", "tuned")
 SB3_STEPS = 40_000  # a tenth, as it is more than ten times slower
+Rows = Iterator[list[dict[str, Any]]]
 CHILDREN = {"startup": start, "seeds": run_seeds, "devices": run_devices}
 
 
-def pairs_mode(options: argparse.Namespace) -> list[dict[str, Any]]:
+def pairs_mode(options: argparse.Namespace) -> Rows:
     """Every one of our arms against every peer, in every column."""
-    rows = []
     for column in options.column:
         job = replace(options.job, column=column)
         print(f"\n{column}, {job.seeds} seeds: steps per second, ratio (all pairs)")
@@ -63,9 +63,8 @@ def pairs_mode(options: argparse.Namespace) -> list[dict[str, Any]]:
             if ours in arms and peer in arms and comparable(ours, peer):
                 found = interleaved(arms, ours, peer, options.pairs)
                 label = {"column": column, "seeds": job.seeds}
-                rows += [row | label for row in found]
                 print(pair_line(found), flush=True)
-    return rows
+                yield [row | label for row in found]
 
 
 def pair_line(rows: list[dict[str, Any]]) -> str:
@@ -91,11 +90,9 @@ def prepared(names: list[str], job: Job) -> dict[str, Arm]:
     return arms
 
 
-def startup_mode(options: argparse.Namespace) -> list[dict[str, Any]]:
+def startup_mode(options: argparse.Namespace) -> Rows:
     """Cold and warm starts of every arm."""
-    rows = []
     for row in startup_rows([*options.ours, *options.peers], options.job):
-        rows.append(row)
         end_to_end = row["env_steps"] / row["total_s"]
         print(
             f"| {row['arm']} | {row['state']} | {row['import_s']:.1f} | "
@@ -103,53 +100,49 @@ def startup_mode(options: argparse.Namespace) -> list[dict[str, Any]]:
             f"{row['peak_mb']:.0f} |",
             flush=True,
         )
-    return rows
+        yield [row]
 
 
-def learning_mode(options: argparse.Namespace) -> list[dict[str, Any]]:
+def learning_mode(options: argparse.Namespace) -> Rows:
     """Returns by budget, in every column."""
-    rows = []
     for column in options.column:
         job = replace(options.job, column=column)
         names = [*options.ours, *options.peers]
-        found = list(learning_rows(names, job, options.budgets, options.slow_budget))
+        rows = []
+        for row in learning_rows(names, job, options.budgets, options.slow_budget):
+            rows.append(row)
+            yield [row]
         print(
             f"\n{column}: median return over {job.seeds} seeds (seeds past threshold)"
         )
-        print("\n".join(learning_table(found, job.environment)), flush=True)
-        rows += found
-    return rows
+        print("\n".join(learning_table(rows, job.environment)), flush=True)
 
 
-def scaling_mode(options: argparse.Namespace) -> list[dict[str, Any]]:
+def scaling_mode(options: argparse.Namespace) -> Rows:
     """Vmapped seeds."""
-    rows = []
     for row in seeds_rows(options.job, options.counts or [1, 4, 16, 64], "group"):
-        rows.append(row)
         steps = row["env_steps"] / median(row["wall_s"])
         print(
             f"| {row['seeds']} | {steps:,.0f} | {row['temp_mb']:.0f} | "
             f"{row['peak_mb']:.0f} |",
             flush=True,
         )
-    return rows
+        yield [row]
 
 
-def devices_mode(options: argparse.Namespace) -> list[dict[str, Any]]:
+def devices_mode(options: argparse.Namespace) -> Rows:
     """Seeds sharded over devices."""
-    rows = []
     for row in devices_rows(options.job, options.counts or [1, 2, 4], "group"):
-        rows.append(row)
         steps = row["env_steps"] / median(row["wall_s"])
         print(
             f"| {row['devices']} | {steps:,.0f} | {row['same_bits']} | "
             f"{row['first_update_apart']:.2g} | {row['last_update_apart']:.2g} |",
             flush=True,
         )
-    return rows
+        yield [row]
 
 
-MODES: dict[str, Callable[[argparse.Namespace], list[dict[str, Any]]]] = {
+MODES: dict[str, Callable[[argparse.Namespace], Rows]] = {
     "pairs": pairs_mode,
     "startup": startup_mode,
     "learning": learning_mode,
@@ -203,11 +196,14 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Runs the mode, prints lines of Markdown, writes raw rows."""
+    """Runs the mode, prints lines of Markdown, writes raw rows as they come."""
     options = options_of(sys.argv[1:])
-    rows = [machine(), *MODES[options.mode](options), machine()]
     name = options.name or f"rl_peers_{options.mode.replace('-', '_')}"
-    print(write_rows(name, rows))
+    rows = [machine()]
+    for found in MODES[options.mode](options):
+        rows += found
+        path = write_rows(name, rows)
+    print(path)
 
 
 if __name__ == "__main__":

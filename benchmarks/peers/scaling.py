@@ -63,8 +63,8 @@ def run_devices(request: dict[str, Any]) -> dict[str, Any]:
     """In this process: all seeds spread over all devices, and what they learned."""
     trainer, _ = _trainer(request)
     runs = [timed(lambda: trainer.train(1)) for _ in range(3)]
-    variables, metrics = runs[-1].value
-    leaves = jax.tree.leaves(variables)
+    states, metrics = runs[-1].value
+    leaves = jax.tree.leaves(jax.vmap(trainer.recipe.algorithm.variables)(states))
     returns = np.asarray(metrics["return"], float)
     return {
         **_figures(trainer, runs),

@@ -130,11 +130,11 @@ class Trainer:
         return episodes * HORIZONS[self.job.environment]
 
     def train(self, number: int) -> tuple[Any, dict[str, jax.Array]]:
-        """Trained variables `[seeds, ...]` and the metrics `[updates, seeds]`."""
+        """The algorithm's states `[seeds, ...]` and the metrics `[updates, seeds]`."""
         from structjax.rl.trainer import train_chunk
 
         state, metrics, _ = train_chunk(*self._arguments(number))
-        return self.recipe.algorithm.variables(state.algorithm), metrics
+        return state.algorithm, metrics
 
     def compile(self) -> int | None:
         """Compiles the run; its temporary memory in bytes."""
@@ -167,7 +167,9 @@ class Trainer:
         obs = jnp.zeros(self.task.schema.observation_size)
         return key, self.policy.init(subkey, obs)
 
-    def _returns(self, variables: Any) -> jax.Array:
+    def _returns(self, state: Any) -> jax.Array:
+        variables = self.recipe.algorithm.variables(state)
+
         def act(obs: jax.Array) -> jax.Array:
             return self.policy.apply(variables, obs)[0].mode()
 
