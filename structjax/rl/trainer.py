@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from structjax.rl.algorithm import Algorithm
 from structjax.rollout import Mode, Policy, rollout
@@ -188,7 +188,8 @@ def spread(tree: Any, runs: int) -> Any:
     devices = jax.devices()
     if len(devices) == 1 or runs % len(devices):
         return tree
-    mesh = jax.make_mesh((len(devices),), ("run",))
+    # Explicit axes, the default, would have to be named in every array beside these.
+    mesh = jax.make_mesh((len(devices),), ("run",), axis_types=(AxisType.Auto,))
 
     def place(leaf: jax.Array) -> jax.Array:
         axes = ("run",) if leaf.ndim and leaf.shape[0] == runs else ()
