@@ -220,9 +220,7 @@ way back. Chosen on the selection seeds of Car Racing."""
 PRESETS: Mapping[str, RLConfig] = {
     "paper": PAPER,
     "group": GROUP,
-    "network": replace(
-        GROUP, epochs=8, clip_high=0.2, gamma=0.98, learning_rate=1e-3, fall=30.0
-    ),
+    "network": replace(GROUP, epochs=8, gamma=0.98, learning_rate=3e-3, fall=30.0),
     "gspo": replace(
         GROUP,
         ratio="sequence_geometric",
