@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import jax
 import pandas as pd
@@ -17,6 +18,8 @@ from tqdm import tqdm
 
 from structjax.compilation import enable_compile_cache
 from structjax.files import write_json
+from structjax.ledger import Ledger
+from structjax.manifest import read_manifest
 from structjax.provenance import device, git_commit, versions
 from structjax.rl.plan import Plan
 from structjax.rl.presets import Config, preset, recipe, resolved
@@ -41,7 +44,8 @@ def main() -> None:
     began = time.monotonic()
     for arm in arms:
         _train(arm, task, options.preset, options.resets, options.runs)
-    write_results(options.preset, arms, options.runs, time.monotonic() - began)
+    print(f"{time.monotonic() - began:.0f} s in all")
+    write_results(options.preset, arms, options.runs, options.results)
 
 
 def _options() -> argparse.Namespace:
@@ -50,12 +54,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--resets", type=int, default=2000, help="of every run")
     parser.add_argument("--arms", nargs="*", default=[], help="only these")
     parser.add_argument("--runs", type=Path, default=Path("runs/reinforcement"))
+    parser.add_argument("--results", type=Path, default=HERE / "results")
     return parser.parse_args()
 
 
 def _estimate(arms: Sequence[Arm], task: Task, resets: int) -> None:
     """Prints how long it will take, from a few seconds of playing."""
-    begun = begin(Arm("zero_shot", "none", 1), task, 0.0, _nothing())
+    begun = begin(Arm("zero_shot", "none", 1), task, 0.0, Ledger())
     variables = jax.tree.map(lambda leaf: leaf[0], begun.stacked)
     seeds = list(task.seeds["training"])[:250]
     key = jax.random.key(0)
@@ -70,12 +75,6 @@ def _estimate(arms: Sequence[Arm], task: Task, resets: int) -> None:
         f"{len(arms)} arms, {runs} runs of {resets} resets: about {total / 1e6:.0f} M "
         f"steps, {minutes:.0f} minutes at {speed / 1e3:.0f} k steps/s played"
     )
-
-
-def _nothing():  # type: ignore[no-untyped-def]
-    from structjax.ledger import Ledger
-
-    return Ledger()
 
 
 def _config(arm: Arm, name: str) -> Config:
@@ -116,9 +115,8 @@ def _train(arm: Arm, task: Task, name: str, resets: int, runs: Path) -> None:
         directory.manifest |= {"status": "done", "finished": True}
 
 
-def write_results(name: str, arms: Sequence[Arm], runs: Path, seconds: float) -> None:
-    """Collects the rows of all arms in `results/`, with where they come from."""
-    folder = HERE / "results"
+def write_results(name: str, arms: Sequence[Arm], runs: Path, folder: Path) -> None:
+    """Collects the rows of all arms, with where they come from."""
     folder.mkdir(exist_ok=True)
     for table in ("evaluations", "curve"):
         parts = [
@@ -133,16 +131,20 @@ def write_results(name: str, arms: Sequence[Arm], runs: Path, seconds: float) ->
         folder / f"{name}.json",
         {
             "preset": name,
-            "arms": [
-                {**asdict(arm), "recipe": asdict(_config(arm, name))} for arm in arms
-            ],
-            "seconds": seconds,
+            "arms": [_facts(arm, runs / name / arm.name, name) for arm in arms],
             "device": device(),
             "commit": git_commit(),
             "versions": versions(),
         },
     )
-    print(f"wrote {folder}/{name}_*.csv.gz after {seconds:.0f} s")
+    print(f"wrote {folder}/{name}_*.csv.gz")
+
+
+def _facts(arm: Arm, run: Path, name: str) -> dict[str, Any]:
+    """What an arm was trained with, what it counted and how long it took."""
+    manifest = read_manifest(run)
+    kept = {key: manifest.get(key) for key in ("commit", "ledger", "seconds")}
+    return {**asdict(arm), "recipe": asdict(_config(arm, name)), **kept}
 
 
 if __name__ == "__main__":
