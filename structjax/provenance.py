@@ -22,18 +22,37 @@ def git_commit() -> str | None:
 
     Read from the files of `.git`: this process starts no other.
     """
-    directory = Path(__file__).parent.parent / ".git"
+    return commit_of(Path(__file__).parent.parent)
+
+
+def commit_of(checkout: Path) -> str | None:
+    """The commit of a checkout or a linked worktree; None for another directory."""
     try:
-        head = (directory / "HEAD").read_text().strip()
+        own = _own(checkout / ".git")
+        head = (own / "HEAD").read_text().strip()
         if not head.startswith("ref: "):
             return head
         ref = head.removeprefix("ref: ")
-        if (directory / ref).exists():
-            return (directory / ref).read_text().strip()
-        packed = (directory / "packed-refs").read_text().splitlines()
+        shared = _shared(own)
+        if (shared / ref).exists():
+            return (shared / ref).read_text().strip()
+        packed = (shared / "packed-refs").read_text().splitlines()
         return next((line.split()[0] for line in packed if line.endswith(ref)), None)
     except OSError:
         return None
+
+
+def _own(git: Path) -> Path:
+    """The directory of a checkout's HEAD: a linked worktree's `.git` only names it."""
+    if git.is_file():
+        return git.parent / git.read_text().strip().removeprefix("gitdir: ")
+    return git
+
+
+def _shared(own: Path) -> Path:
+    """The directory of the branches: a linked worktree shares its repository's."""
+    common = own / "commondir"
+    return own / common.read_text().strip() if common.exists() else own
 
 
 def device() -> str:

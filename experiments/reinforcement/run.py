@@ -39,7 +39,8 @@ def main() -> None:
     options = _options()
     enable_compile_cache()
     task = make_task("car_racing")
-    arms = [arm for arm in ARMS if not options.arms or arm.name in options.arms]
+    named = {arm.name: arm for arm in ARMS}
+    arms = [named[name] for name in options.arms or named]
     _estimate(arms, task, options.resets)
     began = time.monotonic()
     for arm in arms:
