@@ -24,7 +24,7 @@ PROGRAMS = {
     "initial": ROOT / "tests/fixtures/programs/r0.py",
     "refined": ROOT / "tests/fixtures/programs/r3.py",
     "zero_shot": ROOT / "tests/fixtures/programs/car_b.py",
-    "best": ROOT / "experiments/refined_programs/run_11.json",
+    "best": ROOT / "experiments/refined_programs/run_10.json",
 }
 DEMONSTRATIONS = tuple(f"car_racing/human_{i}" for i in range(1, 6))
 FIT_KEY = 0
