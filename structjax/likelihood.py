@@ -154,7 +154,7 @@ def step_nll(
 ) -> jax.Array:
     """Negative log-likelihood of every step, `[N]`; arguments as in `nll`."""
     distribution, _ = along(policy, variables, observations)
-    # Steps on the last axis: the sum over a few actions is much slower on that one.
+    # Steps go to the last axis: there the sum over the few actions is much slower.
     columns = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), (distribution, actions))
     return -jax.vmap(lambda d, a: d.log_prob(a), in_axes=-1)(*columns)
 

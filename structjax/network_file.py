@@ -13,7 +13,8 @@ from structjax.policy import MLPPolicy
 from structjax.provenance import git_commit, versions
 from structjax.tasks.base import Task
 
-HINT = "give a file written by `structjax rl mlp`"
+SAVED = "give a file written by `structjax fit` or `structjax rl`, or a program (.py)"
+"""What is accepted where a saved policy of either kind is."""
 
 
 class LoadedNetwork(NamedTuple):
@@ -44,15 +45,26 @@ def save_network(path: Path, policy: MLPPolicy, variables: Any, task: Task) -> N
 
 
 def is_network(path: Path) -> bool:
-    """Whether a saved policy is a network."""
-    saved = read_json(path, kind="policy", hint=HINT)
+    """Whether a file is a saved network.
+
+    Raises:
+      StructjaxError: it is to be a saved policy (.json) and cannot be read.
+    """
+    if path.suffix != ".json":
+        return False
+    saved = read_json(path, kind="policy", hint=SAVED)
     return isinstance(saved, dict) and "network" in saved
 
 
 def network_task(path: Path) -> str | None:
-    """The task a saved network was made for; None for another kind of file."""
-    saved = read_json(path, kind="policy", hint=HINT)
-    found = isinstance(saved, dict) and "network" in saved and saved.get("task")
+    """The task a saved network was made for; None for another kind of file.
+
+    Raises:
+      StructjaxError: as `is_network`.
+    """
+    if not is_network(path):
+        return None
+    found = read_json(path, kind="policy", hint=SAVED).get("task")
     return found if isinstance(found, str) else None
 
 
@@ -62,7 +74,7 @@ def load_network(path: Path, task: Task) -> LoadedNetwork:
     Raises:
       StructjaxError: damaged, or made for another task.
     """
-    saved = read_json(path, kind="policy", hint=HINT)
+    saved = read_json(path, kind="policy", hint=SAVED)
     if saved.get("task") != task.name:
         raise StructjaxError(
             f"{path} was made for task {saved.get('task')!r}",
@@ -78,9 +90,11 @@ def load_network(path: Path, task: Task) -> LoadedNetwork:
             float(options["std_floor"]),
         )
         return LoadedNetwork(policy, _variables(policy, saved["leaves"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise StructjaxError(
-            f"{path} is no saved network: {error}", kind="policy", hint=HINT
+            f"{path} is no saved network: {error}",
+            kind="policy",
+            hint="write it again with `structjax rl`",
         ) from error
 
 

@@ -12,6 +12,7 @@ from structjax.language.hashing import interface_hash, semantic_hash
 from structjax.language.parse import Program, StructureError, parse
 from structjax.manifest import VALUES, read_manifest, task_spec
 from structjax.network_file import (
+    SAVED,
     LoadedNetwork,
     is_network,
     load_network,
@@ -58,19 +59,16 @@ def load_policy(path: Path | str, task: Task) -> LoadedPolicy:
     Raises:
       StructjaxError: nothing of that kind there, or made for another task.
     """
-    path = Path(path)
-    if os.path.isdir(path):  # no error for a name that no file can have
-        manifest = read_manifest(path)
-        if manifest.get("kind") != "rl":
-            return _from_run(path, manifest, task)
-        path = trained_policy(path, manifest)
+    path = acting_file(path)
+    if os.path.isdir(path):
+        return _from_run(path, read_manifest(path), task)
+    if is_network(path):
+        raise StructjaxError(
+            f"{path} is a network: it has no program",
+            kind="policy",
+            hint="`structjax evaluate` and `structjax rl` take it",
+        )
     if path.suffix == ".json":
-        if is_network(path):
-            raise StructjaxError(
-                f"{path} is a network: it has no program",
-                kind="policy",
-                hint="`structjax evaluate` and `structjax rl` take it",
-            )
         return _from_json(path, task)
     program = program_of(path, task)
     return loaded(program, initial_values(program.structure), task)
@@ -182,17 +180,27 @@ def load_actor(path: Path | str, task: Task) -> LoadedPolicy | LoadedNetwork:
     Raises:
       StructjaxError: as `load_policy`.
     """
-    path = Path(path)
-    if os.path.isdir(path):
-        manifest = read_manifest(path)
-        if manifest.get("kind") == "rl":
-            path = trained_policy(path, manifest)
-    if path.suffix == ".json" and is_network(path):
+    path = acting_file(path)
+    if is_network(path):
         return load_network(path, task)
     return load_policy(path, task)
 
 
-def trained_policy(run: Path, manifest: Mapping[str, Any]) -> Path:
+def acting_file(path: Path | str) -> Path:
+    """What is named, or of a training run the file of its best policy.
+
+    Raises:
+      StructjaxError: no such run, or it is unfinished.
+    """
+    path = Path(path)
+    if os.path.isdir(path):  # no error for a name that no file can have
+        manifest = read_manifest(path)
+        if manifest.get("kind") == "rl":
+            return _trained_policy(path, manifest)
+    return path
+
+
+def _trained_policy(run: Path, manifest: Mapping[str, Any]) -> Path:
     """The file of the best policy of a training run, by its selection seeds.
 
     Raises:
@@ -228,9 +236,8 @@ def _from_run(path: Path, manifest: dict[str, Any], task: Task) -> LoadedPolicy:
 def _read_saved(path: Path) -> dict[str, Any]:
     """What `save_policy` wrote."""
     form = {"task": str, "program": str, "values": VALUES, "std_floor": Maybe(float)}
-    hint = "give a file written by `structjax fit`, or a program (.py)"
     saved: dict[str, Any] = read_form(
-        path, form, what="a saved policy", kind="policy", hint=hint
+        path, form, what="a saved policy", kind="policy", hint=SAVED
     )
     return saved
 

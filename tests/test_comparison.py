@@ -9,6 +9,7 @@ from rl_runs import write_evaluation, write_evaluations, write_manifest
 from scipy import stats
 
 from structjax.comparison import Selection, compare, read_arms
+from structjax.comparison.charts import profiles
 from structjax.comparison.sources import parse_name, read_sources
 from structjax.comparison.tables import escaped, verdicts
 from structjax.errors import StructjaxError
@@ -117,6 +118,8 @@ def test_training_runs_against_the_constant_of_a_fixed_policy(tmp_path):
     assert found.pairs[0].test.difference == -2
     assert [row.n for row in found.arms] == [3, 2]
     assert "Its mean counts as a constant" in found.notes[0]
+    drawn = profiles(arms_of(policy, first), "run")
+    assert [(p.n, p.unit) for _, p in drawn] == [(3, "tracks"), (2, "training runs")]
 
 
 def test_other_training_seeds_are_compared_by_welch(tmp_path):

@@ -15,8 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from peers import settings
-from peers.arm import Arm, Job, Timed, Unavailable, timed
+from peers.arm import Arm, Job, Timed, timed
 from peers.gymnax_env import HORIZONS, episode_returns
+from structjax.policy import MLPPolicy
+from structjax.rl.presets import preset, recipe
+from structjax.rl.trainer import begin, spread, train_chunk
+from structjax.tasks.classic import cartpole, pendulum
 
 PRESETS = {"window": "paper", "group": "group", "ppo": "ppo", "es": "es"}
 
@@ -43,13 +47,7 @@ def prepare(kind: str, job: Job) -> Arm:
 
 def configuration(kind: str, job: Job) -> Any:
     """The configuration of an arm in the job's column."""
-    from structjax.errors import StructjaxError
-    from structjax.rl.presets import preset
-
-    try:
-        found = preset(PRESETS[kind])
-    except StructjaxError as error:
-        raise Unavailable(f"structjax: {error}") from error
+    found = preset(PRESETS[kind])
     if job.column == "tuned":
         return _tuned(kind, found, job.environment)
     if kind == "es":
@@ -101,13 +99,6 @@ class Trainer:
     """The trainer of one arm, called as `structjax rl` does, in one chunk."""
 
     def __init__(self, kind: str, job: Job) -> None:
-        try:
-            from structjax.rl.presets import recipe
-        except ImportError as error:
-            raise Unavailable(f"structjax: {error}") from error
-        from structjax.policy import MLPPolicy
-        from structjax.tasks.classic import cartpole, pendulum
-
         tasks = {"Pendulum-v1": pendulum, "CartPole-v1": cartpole}
         self.job = job
         self.config = configuration(kind, job)
@@ -131,15 +122,11 @@ class Trainer:
 
     def train(self, number: int) -> tuple[Any, dict[str, jax.Array]]:
         """The algorithm's states `[seeds, ...]` and the metrics `[updates, seeds]`."""
-        from structjax.rl.trainer import train_chunk
-
         state, metrics, _ = train_chunk(*self._arguments(number))
         return state.algorithm, metrics
 
     def compile(self) -> int | None:
         """Compiles the run; its temporary memory in bytes."""
-        from structjax.rl.trainer import train_chunk
-
         arguments = self._arguments(0)
         memory = train_chunk.lower(*arguments).compile().memory_analysis()
         self.train(0)
@@ -151,8 +138,6 @@ class Trainer:
 
     def _arguments(self, number: int) -> tuple[Any, ...]:
         """Everything `train_chunk` takes, for the seeds of one run."""
-        from structjax.rl.trainer import begin, spread
-
         algorithm, scalars = self.recipe
         seeds = np.arange(self.job.seeds) + 1000 * number
         keys, variables = self.initial(seeds)

@@ -1,6 +1,7 @@
-"""The arms of the experiment: what is trained, and what it starts from."""
+"""The arms of the experiment: what is trained, what it starts from, where it is."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 from structjax.demonstration import load_demonstration
 from structjax.imitation import PRESETS, fit_anchored, fit_best
@@ -16,6 +18,7 @@ from structjax.policy import MLPPolicy, StructuredPolicy, variables_from, weight
 from structjax.policy_file import LoadedPolicy, load_policy
 from structjax.rl.trainer import stack
 from structjax.rollout import play_stacked
+from structjax.runs import RunDirectory
 from structjax.starts import floor_values
 from structjax.tasks.base import Task
 
@@ -82,6 +85,35 @@ class Begun(NamedTuple):
 
     policy: Any
     stacked: Any
+
+
+def opened(
+    path: Path, task: Task, options: dict[str, Any]
+) -> AbstractContextManager[RunDirectory]:
+    """The run directory of an arm, new or to be continued."""
+    if (path / "manifest.json").exists():
+        return RunDirectory.resume(path, config=options)
+    return RunDirectory.create(path, kind="rl", task=task.name, config=options)
+
+
+def collect(runs: Mapping[str, Path], folder: Path, name: str) -> None:
+    """Writes `NAME_evaluations.csv.gz` and `NAME_curve.csv.gz`, the rows of all runs.
+
+    Args:
+      runs: label of each arm -> its run directory.
+      folder: where to write.
+      name: of the files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for table in ("evaluations", "curve"):
+        parts = [
+            pd.read_csv(path / f"{table}.csv").assign(arm=arm)
+            for arm, path in runs.items()
+        ]
+        found = pd.concat(parts, ignore_index=True)
+        numbers = found.select_dtypes("float").columns
+        found[numbers] = found[numbers].round(5)
+        found.to_csv(folder / f"{name}_{table}.csv.gz", index=False)
 
 
 def begin(arm: Arm, task: Task, std_floor: float, ledger: Ledger) -> Begun:

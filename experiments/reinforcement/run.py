@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import pandas as pd
-from arms import ARMS, Arm, begin
+from arms import ARMS, Arm, begin, collect, opened
 from tqdm import tqdm
 
 from structjax.compilation import enable_compile_cache
@@ -25,7 +24,6 @@ from structjax.rl.plan import Plan
 from structjax.rl.presets import Config, preset, recipe, resolved
 from structjax.rl.training import Training
 from structjax.rollout import play
-from structjax.runs import RunDirectory
 from structjax.tasks.base import Task
 from structjax.tasks.registry import make_task
 
@@ -53,7 +51,10 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--preset", default="paper", help="recipe of every arm")
     parser.add_argument("--resets", type=int, default=2000, help="of every run")
-    parser.add_argument("--arms", nargs="*", default=[], help="only these")
+    names = [arm.name for arm in ARMS]
+    parser.add_argument(
+        "--arms", nargs="*", choices=names, default=[], help="only these"
+    )
     parser.add_argument("--runs", type=Path, default=Path("runs/reinforcement"))
     parser.add_argument("--results", type=Path, default=HERE / "results")
     return parser.parse_args()
@@ -87,12 +88,7 @@ def _train(arm: Arm, task: Task, name: str, resets: int, runs: Path) -> None:
     config = _config(arm, name)
     path = runs / name / arm.name
     options = {"arm": asdict(arm), "recipe": asdict(config), "resets": resets}
-    opened = (
-        RunDirectory.resume(path, config=options)
-        if (path / "manifest.json").exists()
-        else RunDirectory.create(path, kind="rl", task=task.name, config=options)
-    )
-    with opened as directory:
+    with opened(path, task, options) as directory:
         if directory.manifest.get("finished"):
             directory.manifest["status"] = "done"
             return
@@ -118,16 +114,7 @@ def _train(arm: Arm, task: Task, name: str, resets: int, runs: Path) -> None:
 
 def write_results(name: str, arms: Sequence[Arm], runs: Path, folder: Path) -> None:
     """Collects the rows of all arms, with where they come from."""
-    folder.mkdir(exist_ok=True)
-    for table in ("evaluations", "curve"):
-        parts = [
-            pd.read_csv(runs / name / arm.name / f"{table}.csv").assign(arm=arm.name)
-            for arm in arms
-        ]
-        found = pd.concat(parts, ignore_index=True)
-        numbers = found.select_dtypes("float").columns
-        found[numbers] = found[numbers].round(5)
-        found.to_csv(folder / f"{name}_{table}.csv.gz", index=False)
+    collect({arm.name: runs / name / arm.name for arm in arms}, folder, name)
     write_json(
         folder / f"{name}.json",
         {

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-import pandas as pd
-from arms import Arm, begin
+from arms import Arm, begin, collect, opened
 from tqdm import tqdm
 
 from structjax.compilation import enable_compile_cache
@@ -24,7 +23,6 @@ from structjax.rl.config import PAPER, PRESETS, RLConfig
 from structjax.rl.plan import Plan
 from structjax.rl.presets import recipe
 from structjax.rl.training import Training
-from structjax.runs import RunDirectory
 from structjax.tasks.base import Task
 from structjax.tasks.registry import make_task
 
@@ -45,7 +43,7 @@ def window_recipes() -> dict[str, RLConfig]:
 
 
 def objective_recipes() -> dict[str, RLConfig]:
-    """What is asked of the objective: everything but it is the paper's recipe."""
+    """The paper's recipe with other objectives, and the recommended one as it is."""
     step = replace(PAPER, ratio="per_step", window_ends="truncated")
     critic = replace(step, advantage="gae", reward_scale=0.1)
     return {
@@ -75,6 +73,8 @@ def main() -> None:
     parser.add_argument("sweeps", nargs="*", default=list(SWEEPS), help="which")
     parser.add_argument("--runs", type=Path, default=Path("runs/reinforcement"))
     options = parser.parse_args()
+    if unknown := set(options.sweeps) - set(SWEEPS):
+        parser.error(f"no sweep {', '.join(unknown)}; they are {', '.join(SWEEPS)}")
     enable_compile_cache()
     task = make_task("car_racing")
     for name in options.sweeps:
@@ -101,12 +101,7 @@ def sweep(name: str, recipes: Mapping[str, RLConfig], task: Task, runs: Path) ->
             tracks=task.seeds["training"],
         )  # fmt: skip
         options = {"recipe": asdict(config), "resets": RESETS}
-        opened = (
-            RunDirectory.resume(path, config=options)
-            if (path / "manifest.json").exists()
-            else RunDirectory.create(path, kind="rl", task=task.name, config=options)
-        )
-        with opened as directory:
+        with opened(path, task, options) as directory:
             Training(directory, plan, stacked).run()
             directory.manifest["status"] = "done"
     _write(name, recipes, runs, time.monotonic() - began)
@@ -115,14 +110,7 @@ def sweep(name: str, recipes: Mapping[str, RLConfig], task: Task, runs: Path) ->
 def _write(
     name: str, recipes: Mapping[str, RLConfig], runs: Path, seconds: float
 ) -> None:
-    for table in ("evaluations", "curve"):
-        parts = [
-            pd.read_csv(runs / arm / f"{table}.csv").assign(arm=arm) for arm in recipes
-        ]
-        found = pd.concat(parts, ignore_index=True)
-        numbers = found.select_dtypes("float").columns
-        found[numbers] = found[numbers].round(5)
-        found.to_csv(HERE / "results" / f"{name}_{table}.csv.gz", index=False)
+    collect({arm: runs / arm for arm in recipes}, HERE / "results", name)
     write_json(
         HERE / "results" / f"{name}.json",
         {

@@ -80,24 +80,34 @@ class Curves:
         if self.data is not None:
             _write_data(curves, self.x, self.data)
         if self.json:
-            print_json(
-                {
-                    "x": self.x,
-                    "y": self.y,
-                    "curves": [as_object(row) for row in curves],
-                    "thresholds": times,
-                    "output": self.output and str(self.output),
-                    "data": self.data and str(self.data),
-                }
-            )
-            return 0
-        print(f"{HEIGHTS[self.y]}, against {self.x}\n")
+            self._print_json(curves, times)
+        else:
+            print(f"{HEIGHTS[self.y]}, against {self.x}\n")
+            self._print_text(curves, times)
+        return 0
+
+    def _print_json(
+        self, curves: "Sequence[Curve]", times: Sequence[dict[str, Any]]
+    ) -> None:
+        print_json(
+            {
+                "x": self.x,
+                "y": self.y,
+                "curves": [as_object(row) for row in curves],
+                "thresholds": times,
+                "output": self.output and str(self.output),
+                "data": self.data and str(self.data),
+            }
+        )
+
+    def _print_text(
+        self, curves: "Sequence[Curve]", times: Sequence[dict[str, Any]]
+    ) -> None:
         _print_curves(curves, self.x)
         if times:
             _print_times(times, self.x)
         if written := [str(p) for p in (self.output, self.data) if p is not None]:
             print(f"\nwrote {', '.join(written)}")
-        return 0
 
     def _check(self) -> None:
         if not self.arms:
@@ -126,8 +136,15 @@ def _write_data(curves: "Sequence[Curve]", x: str, path: Path) -> None:
 
     parts = [
         pd.DataFrame(
-            {"arm": c.label, x: c.x, "mean": c.mean, "low": c.low, "high": c.high}
-        ).assign(n=c.n)
+            {
+                "arm": c.label,
+                x: c.x,
+                "mean": c.mean,
+                "low": c.low,
+                "high": c.high,
+                "n": c.n,
+            }
+        )
         for c in curves
     ]
     write_atomic(path, pd.concat(parts).to_csv(index=False))
@@ -173,7 +190,7 @@ def _print_curve_notes(curves: "Sequence[Curve]", x: str) -> None:
         print("\n" + "\n".join(lines))
 
 
-def _print_times(times: "Sequence[dict[str, Any]]", x: str) -> None:
+def _print_times(times: Sequence[dict[str, Any]], x: str) -> None:
     from structjax.comparison.tables import ranged
 
     rows = [

@@ -58,8 +58,8 @@ def _fits(value: Any, hint: Any) -> bool:
     if get_origin(hint) is Literal:
         return value in get_args(hint)
     if get_origin(hint) is tuple:
-        items = value if isinstance(value, list) else [None]
-        return all(_fits(item, get_args(hint)[0]) for item in items)
+        item = get_args(hint)[0]
+        return isinstance(value, list) and all(_fits(part, item) for part in value)
     if isinstance(hint, type):
         accepted = {Path: str, float: int | float}.get(hint, hint)
         return isinstance(value, accepted) and isinstance(value, bool) <= (hint is bool)

@@ -1,6 +1,7 @@
 """`structjax rl`: reinforcement learning of a policy's weights."""
 
 import time
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from structjax.cli.options import restored, stored
 from structjax.cli.output import print_json, progress, seed_range, tell, text_table
 from structjax.compilation import compile_clock, enable_compile_cache
 from structjax.errors import StructjaxError
-from structjax.ranges import MAX_SEED, whole_number
+from structjax.ranges import whole_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +29,9 @@ class Rl:
 
     Writes curve.csv (return on the selection seeds against resets, steps, seconds and
     FLOPs), evaluations.csv (every test episode) and the policies of every seed. Under
-    `--json`: {"run", "seeds": [{"seed", "final_mean_mode", "final_sampled_mode",
-    "best_mean_mode", "resets", "env_steps"}], "curve", "best_policy", "ledger",
-    "seconds": {"total", "compile"}}.
+    `--json`: {"run", "seeds": [{"seed", "start_mean_mode", "final_mean_mode",
+    "final_sampled_mode", "best_mean_mode", "resets", "env_steps"}], "curve",
+    "best_policy", "ledger", "preset", "seconds": {"total", "compile"}}.
     """
 
     policy: tyro.conf.Positional[str | None] = None
@@ -40,8 +41,8 @@ class Rl:
     """Name of the task, or path/to/file.py:function (default: the policy's own, else
     car_racing)."""
     preset: str = "recommended"
-    """Recipe: paper (arXiv 2610.01652), group, network, gspo, grpo, reinforce, ppo, es;
-    recommended is group for programs and network for networks."""
+    """Recipe: paper (arXiv 2610.01652), group, network, gspo, grpo, reinforce, ppo, es,
+    es_small; recommended is group for programs and network for networks."""
     settings: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """One option of the recipe as name=value, e.g. learning_rate=0.001; may be given
     several times."""
@@ -65,7 +66,7 @@ class Rl:
     def __post_init__(self) -> None:
         """Checks the ranges."""
         whole_number(self, "resets", low=1)
-        whole_number(self, "training_seeds", low=1, high=min(4096, MAX_SEED))
+        whole_number(self, "training_seeds", low=1, high=4096)
         for width in self.hidden:
             if not 0 < width <= 4096:
                 raise StructjaxError(
@@ -105,12 +106,12 @@ class Rl:
             except KeyboardInterrupt:
                 progress(f"interrupted; continue with `structjax rl --resume {path}`")
                 return 130
-        seconds = {"total": time.monotonic() - started, "compile": clock.seconds}
-        result["seconds"] = seconds
+        total = time.monotonic() - started
+        result["seconds"] = {"total": total, "compile": clock.seconds}
         if self.json:
             print_json(result)
         else:
-            print(_summary(result, self.preset))
+            print(_summary(result))
         return 0
 
     def _task(self, policy: str) -> "Task":
@@ -127,8 +128,6 @@ class Rl:
         from structjax.rl.presets import changed, preset, recipe, resolved
         from structjax.rl.starting import check_noise, start
         from structjax.rl.training import Training
-        from structjax.runs import RunDirectory
-        from structjax.tasks.loading import absolute
 
         name = resolved(self.preset, _is_network(policy))
         config = changed(preset(name), self.settings)
@@ -158,25 +157,33 @@ class Rl:
             "milestones": list(self.milestones),
             "tracks": self.tracks,
         }
-        command = {**stored(self), "task": absolute(self.task or task.name)}
-        if self.resume is None:
-            opened = RunDirectory.create(
-                path, kind="rl", task=task.name, config=options, command=command
-            )
-        else:
-            opened = RunDirectory.resume(path, config=options, task=task.name)
+        opened = self._opened(path, task, options)
         with opened as directory, _Bar(plan.updates, len(seeds)) as bar:
             outcome = Training(directory, plan, begun.stacked, bar.update).run()
             best = _save(directory, begun, outcome, task, seeds)
             directory.manifest |= {"status": "done", "best_policy": best}
-            return _result(directory, outcome, seeds)
+            return {**_result(directory, outcome, seeds), "preset": name}
+
+    def _opened(
+        self, path: Path, task: "Task", options: dict[str, Any]
+    ) -> "AbstractContextManager[RunDirectory]":
+        from structjax.runs import RunDirectory
+        from structjax.tasks.loading import absolute
+
+        if self.resume is not None:
+            return RunDirectory.resume(path, config=options, task=task.name)
+        command = {**stored(self), "task": absolute(self.task or task.name)}
+        return RunDirectory.create(
+            path, kind="rl", task=task.name, config=options, command=command
+        )
 
 
 def _is_network(policy: str) -> bool:
     from structjax.network_file import is_network
+    from structjax.policy_file import acting_file
     from structjax.rl.starting import MLP
 
-    return policy == MLP or (policy.endswith(".json") and is_network(Path(policy)))
+    return policy == MLP or is_network(acting_file(policy))
 
 
 class _Bar:
@@ -225,6 +232,7 @@ def _save(
 ) -> str:
     """Saves every seed's policies; returns the best by the selection seeds."""
     import jax
+    import numpy as np
 
     from structjax.rl.starting import save_trained
 
@@ -233,8 +241,9 @@ def _save(
             variables = jax.tree.map(lambda leaf, i=index: leaf[i], stacked)
             path = directory.path / "params" / f"seed{seed}_{name}.json"
             save_trained(path, begun, variables, task)
-    scores = outcome.curve["mean"].to_numpy()
-    best = outcome.curve["training_seed"].to_numpy()[scores.argmax()]
+    # NaN: a policy that could not be played.
+    highest = np.nanargmax(outcome.curve["mean"].to_numpy())
+    best = outcome.curve["training_seed"].to_numpy()[highest]
     return f"params/seed{best}_best.json"
 
 
@@ -278,7 +287,7 @@ def _rows(
     ]
 
 
-def _summary(result: dict[str, Any], preset: str) -> str:
+def _summary(result: dict[str, Any]) -> str:
     """The end of a run, for the terminal."""
     import numpy as np
 
@@ -304,7 +313,7 @@ def _summary(result: dict[str, Any], preset: str) -> str:
     lines += [
         "test seeds, mean actions unless said, JAX simulator; `best` was chosen on the "
         "selection seeds",
-        f"preset          {preset}",
+        f"preset          {result['preset']}",
         "resets          "
         + ", ".join(f"{n} {use}" for use, n in ledger["resets"].items() if n),
         f"seconds         {seconds['total']:.1f}, {seconds['compile']:.1f} to compile",

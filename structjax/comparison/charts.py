@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from structjax.comparison.arms import Arm
-from structjax.comparison.compare import Unit, units
+from structjax.comparison.compare import Unit, own_units
 from structjax.comparison.curves import Curve
 from structjax.errors import StructjaxError
 from structjax.files import write_atomic
@@ -31,13 +31,13 @@ class _Line(NamedTuple):
     high: Any
 
 
-def check_picture(path: Path | None) -> None:
+def check_picture(path: Path) -> None:
     """Refuses a file that is to hold a picture and is neither PNG nor SVG.
 
     Raises:
       StructjaxError: another suffix.
     """
-    if path is not None and path.suffix not in FORMATS:
+    if path.suffix not in FORMATS:
         raise StructjaxError(
             f"cannot draw to {str(path)!r}",
             kind="options",
@@ -77,7 +77,7 @@ def draw_profiles(arms: Sequence[Arm], unit: Unit | None, path: Path) -> None:
 
 def profiles(arms: Sequence[Arm], unit: Unit | None) -> list[tuple[str, Profile]]:
     """The performance profile of each arm, over the range of all of them."""
-    chosen = [units(a, unit or ("track" if a.fixed else "run")) for a in arms]
+    chosen = [own_units(arm, unit) for arm in arms]
     low = min(float(u.values.min()) for u in chosen)
     high = max(float(u.values.max()) for u in chosen)
     levels = np.linspace(low - 0.02 * (high - low), high, 101)

@@ -210,6 +210,17 @@ def units(arm: Arm, unit: Unit) -> Units:
     return Units(values, keys, strata, WORDS[unit])
 
 
+def own_units(arm: Arm, unit: Unit | None) -> Units:
+    """What an arm is summarised over: a fixed policy has no runs, it has tracks.
+
+    Raises:
+      StructjaxError: there is only one.
+    """
+    if arm.fixed and unit in (None, "run"):
+        return units(arm, "track")
+    return units(arm, unit or "run")
+
+
 def _unit(first: Arm, second: Arm) -> Unit:
     """The unit of replication that two arms allow."""
     if first.fixed or second.fixed:
@@ -268,8 +279,7 @@ def _ordered_as(units: Units, keys: tuple[str, ...]) -> Units:
 
 
 def _summary(arm: Arm, unit: Unit | None) -> ArmSummary:
-    chosen = None if arm.fixed and unit == "run" else unit
-    own = units(arm, chosen or ("track" if arm.fixed else "run"))
+    own = own_units(arm, unit)
     worst = int(own.values.argmin())
     return ArmSummary(
         label=arm.label,

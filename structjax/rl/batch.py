@@ -70,11 +70,14 @@ def draw_starts(key: jax.Array, bank: Any, config: RLConfig) -> Any:
 
     Each is repeated `episodes` times, `[groups * episodes, ...]`.
     """
-    size = jax.tree.leaves(bank)[0].shape[0]
-    few = size < config.groups
-    chosen = jax.random.choice(key, size, (config.groups,), replace=few)
-    index = jnp.repeat(chosen, config.episodes)
+    index = jnp.repeat(choose(key, bank, config.groups), config.episodes)
     return jax.tree.map(lambda leaf: leaf[index], bank)
+
+
+def choose(key: jax.Array, bank: Any, count: int) -> jax.Array:
+    """Positions `[count]` in the bank, different ones where it has as many."""
+    size = jax.tree.leaves(bank)[0].shape[0]
+    return jax.random.choice(key, size, (count,), replace=size < count)
 
 
 def play_batch(

@@ -234,8 +234,7 @@ PRESETS: Mapping[str, RLConfig] = {
         GROUP, advantage="group_return", groups=4, episodes=5, clip_high=0.2
     ),
     "reinforce": replace(GROUP, epochs=1, learning_rate=3e-3),
-    "ppo": replace(
-        RLConfig(),
+    "ppo": RLConfig(
         advantage="gae",
         groups=20,
         episodes=1,

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from structjax.errors import StructjaxError
 from structjax.ranges import real_number, whole_number
+from structjax.rl.batch import choose
 from structjax.rl.coordinates import Coordinates, at, coordinates
 from structjax.rl.strategies import (
     MIRRORED,
@@ -229,8 +230,7 @@ class EvolutionStrategy:
 
 def draw(key: jax.Array, bank: Any, episodes: int) -> Any:
     """Initial states of the bank, `[E, ...]`; different ones where it has as many."""
-    size = jax.tree.leaves(bank)[0].shape[0]
-    chosen = jax.random.choice(key, size, (episodes,), replace=size < episodes)
+    chosen = choose(key, bank, episodes)
     return jax.tree.map(lambda leaf: leaf[chosen], bank)
 
 

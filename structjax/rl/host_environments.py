@@ -80,6 +80,11 @@ class VectorEnvironment:
     """
 
     def __init__(self, environment: Any) -> None:
+        """Takes the environment.
+
+        Raises:
+          StructjaxError: it resets ended episodes at another time.
+        """
         self._environment = environment
         mode = environment.metadata.get("autoreset_mode")
         if getattr(mode, "value", mode) != "NextStep":

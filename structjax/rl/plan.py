@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class Plan:
     labels: tuple[Mapping[str, Any], ...]
     resets: int
     milestones: tuple[int, ...] = ()
-    tracks: range = range(0)
+    tracks: range = field(kw_only=True)
 
     def __post_init__(self) -> None:
         """Checks the budget and the seeds.
@@ -99,23 +99,6 @@ class Plan:
         numbers = np.arange(first + 1, last + 1)
         due = (numbers <= DENSE) | (numbers % SPARSE == 0)
         return due | np.isin(numbers, [self.updates, *self.kept()])
-
-
-def training_tracks(task: Task, chosen: range | None) -> range:
-    """The seeds to train on: those that are named, else the task's own.
-
-    Raises:
-      StructjaxError: the task has no training seeds and none are named.
-    """
-    if chosen is not None:
-        return chosen
-    if "training" not in task.seeds:
-        raise StructjaxError(
-            f"task {task.name!r} has no 'training' seeds",
-            kind="task",
-            hint="add them to its seeds, or name some with --tracks A:B",
-        )
-    return task.seeds["training"]
 
 
 def _check_tracks(tracks: range, task: Task) -> None:

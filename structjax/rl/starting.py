@@ -65,21 +65,20 @@ def start(
         return Start(network, drawn, None)
     found = load_actor(Path(spec), task)
     policy: Any = found.policy.clone(std_floor=max(std_floor, found.policy.std_floor))
-    variables = found.variables
-    if isinstance(found, LoadedPolicy):
-        values = floor_values(policy, found.values)
-        variables = variables_from(found.program.structure, values)
-        return Start(policy, repeat(variables, len(seeds)), found.program, found.note)
-    return Start(policy, repeat(variables, len(seeds)), None, found.note)
+    if not isinstance(found, LoadedPolicy):
+        return Start(policy, repeat(found.variables, len(seeds)), None, found.note)
+    values = floor_values(policy, found.values)
+    variables = variables_from(found.program.structure, values)
+    return Start(policy, repeat(variables, len(seeds)), found.program, found.note)
 
 
 def save_trained(path: Path, begun: Start, variables: Any, task: Task) -> None:
-    """Saves one run's variables as a policy that every command takes."""
-    floor = begun.policy.std_floor
+    """Saves one run's variables as a policy that can be loaded."""
     if begun.program is None:
         save_network(path, begun.policy, variables, task)
         return
     values = {k: float(v) for k, v in weights(begun.policy, variables).items()}
+    floor = begun.policy.std_floor
     save_policy(path, begun.program, values, task, std_floor=floor)
 
 
@@ -96,5 +95,5 @@ def check_noise(begun: Start, task: Task) -> None:
         raise StructjaxError(
             "the policy has no sampled actions: every std is 0",
             kind="policy",
-            hint="give the heads a std, or train with --std-floor 0.05",
+            hint="give the heads a std, or train with --settings std_floor=0.05",
         )

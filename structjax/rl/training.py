@@ -71,7 +71,12 @@ class Training:
         self._state: TrainState | None = None
 
     def run(self) -> Outcome:
-        """Trains, evaluates on the test seeds, writes both tables."""
+        """Trains, evaluates on the test seeds, writes both tables.
+
+        Raises:
+          StructjaxError: a checkpoint to go on from is damaged.
+          ProgramFailed: a return of the start or of training is not finite.
+        """
         rows = list(self.directory.step("start", self._start))
         for first, last in self.plan.chunks():
             compute = partial(self._chunk, first, last)

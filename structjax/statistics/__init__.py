@@ -5,6 +5,7 @@ unit is: training runs, or the tracks of one fixed policy, which are not the sam
 """
 
 from structjax.statistics.aggregates import (
+    Band,
     Improvement,
     Interval,
     Profile,
@@ -34,6 +35,7 @@ from structjax.statistics.significance import (
     welch_from_summaries,
 )
 from structjax.statistics.thresholds import (
+    Reach,
     Survival,
     ThresholdTimes,
     first_reach,
@@ -42,12 +44,14 @@ from structjax.statistics.thresholds import (
 )
 
 __all__ = [
+    "Band",
     "Difference",
     "Effect",
     "Improvement",
     "Interval",
     "Permutation",
     "Profile",
+    "Reach",
     "Summary",
     "Survival",
     "ThresholdTimes",

@@ -183,11 +183,15 @@ def probability_of_improvement(
       first: `[n]`.
       second: `[m]`.
       unit: what a unit is, in words.
-      strata: labels of both; then the mean over the labels both have. Pairs are formed
-        and units resampled within a label.
+      strata: labels of both; then pairs are formed and units resampled within each
+        label that both have, and the mean taken over these. If one of them has a single
+        unit, or there are none, all units form one stratum.
       confidence: of the interval.
       resamples: how many.
       seed: of the resampling.
+
+    Raises:
+      StructjaxError: fewer than two units, or values that are not finite.
     """
     a, b = sample(first, unit=unit), sample(second, unit=unit)
     shared = _shared_strata(a, b, strata)
@@ -218,6 +222,9 @@ def share_improved(
 
     This is the probability of improvement with each unit, e.g. a track, as a stratum;
     the pairs are resampled.
+
+    Raises:
+      StructjaxError: as `pairs`.
     """
     a, b = pairs(first, second, unit=unit)
     found = bootstrap(0.5 * (np.sign(a - b) + 1), unit=unit, confidence=confidence)
@@ -227,7 +234,7 @@ def share_improved(
 def _shared_strata(
     a: Values, b: Values, strata: tuple[ArrayLike, ArrayLike] | None
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Index pairs of the labels that both samples have at least two units of."""
+    """The indices of both samples within each shared label, or all of them."""
     whole = [(np.arange(len(a)), np.arange(len(b)))]
     if strata is None:
         return whole

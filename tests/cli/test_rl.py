@@ -6,6 +6,8 @@ import pandas as pd
 import pytest
 from cli.commands import TOY, refused, run
 
+from structjax.cli.rl import _is_network
+
 PROGRAM = '''"""Push against the offset."""
 
 gain = weight(0.3, sign="+")  # push per metre
@@ -76,6 +78,8 @@ def test_a_network_is_trained_saved_and_played(capsys, tmp_path):
         capsys, "mlp", "--hidden", 8, *SHORT, "--run", directory,
         "--settings", "learning_rate=0.01", "--settings", "epochs=2",
     )  # fmt: skip
+    assert found["preset"] == "network"
+    assert _is_network(str(directory))  # as a start it takes that preset again
     starts = [row["start_mean_mode"] for row in found["seeds"]]
     assert starts[0] != starts[1]  # each seed draws its own network
     code, out, err = run(

@@ -1,7 +1,5 @@
 """The host's side of training: resume, checkpoints, counts, tables, refusals."""
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +11,7 @@ from structjax.errors import ProgramFailed, StructjaxError
 from structjax.language.parse import parse
 from structjax.policy import StructuredPolicy, variables_from
 from structjax.rl.config import RLConfig
-from structjax.rl.plan import Plan, training_tracks
+from structjax.rl.plan import Plan
 from structjax.rl.presets import recipe
 from structjax.rl.saving import load_tree, save_tree
 from structjax.rl.trainer import repeat
@@ -209,11 +207,3 @@ def test_a_checkpoint_of_another_policy_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(StructjaxError, match="cannot read checkpoint"):
         load_tree(path, {"a": np.zeros(3, np.float32), "key": jax.random.key(0)})
-
-
-def test_a_task_without_training_seeds_needs_some():
-    seeds = {use: s for use, s in TASK.seeds.items() if use != "training"}
-    bare = replace(TASK, seeds=seeds)
-    with pytest.raises(StructjaxError, match="has no 'training' seeds"):
-        training_tracks(bare, None)
-    assert training_tracks(bare, range(5)) == range(5)
