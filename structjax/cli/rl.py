@@ -147,7 +147,7 @@ class Rl:
             labels=tuple({"training_seed": seed} for seed in seeds),
             resets=self.resets,
             milestones=self.milestones,
-            tracks=seed_range(self.tracks, task.seeds),
+            tracks=_tracks(self.tracks, task),
         )
         options = {
             "policy": _identity(begun),
@@ -170,6 +170,13 @@ class Rl:
             best = _save(directory, begun, outcome, task, seeds)
             directory.manifest |= {"status": "done", "best_policy": best}
             return _result(directory, outcome, seeds)
+
+
+def _tracks(chosen: str, task: "Task") -> range:
+    from structjax.rl.plan import training_tracks
+
+    named = None if chosen == "training" else seed_range(chosen, task.seeds)
+    return training_tracks(task, named)
 
 
 def _is_network(policy: str) -> bool:
@@ -233,8 +240,7 @@ def _save(
             variables = jax.tree.map(lambda leaf, i=index: leaf[i], stacked)
             path = directory.path / "params" / f"seed{seed}_{name}.json"
             save_trained(path, begun, variables, task)
-    scores = outcome.curve["mean"].to_numpy()
-    best = outcome.curve["training_seed"].to_numpy()[scores.argmax()]
+    best = outcome.curve["training_seed"][outcome.curve["mean"].idxmax()]
     return f"params/seed{best}_best.json"
 
 
@@ -245,7 +251,7 @@ def _result(
 
     def mean(seed: int, checkpoint: str, mode: str) -> float:
         found = _rows(table, seed, checkpoint, mode)
-        return float(found["return"].mean())
+        return float(found["return"].mean(skipna=False))
 
     counts = ["resets", "env_steps"]
     last = outcome.curve.groupby("training_seed")[counts].max().to_dict("index")

@@ -96,5 +96,5 @@ def check_noise(begun: Start, task: Task) -> None:
         raise StructjaxError(
             "the policy has no sampled actions: every std is 0",
             kind="policy",
-            hint="give the heads a std, or train with --std-floor 0.05",
+            hint="give the heads a std, or train with --settings std_floor=0.05",
         )

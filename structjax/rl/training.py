@@ -13,6 +13,7 @@ import pandas as pd
 from structjax.compilation import compile_clock
 from structjax.errors import ProgramFailed
 from structjax.files import write_atomic
+from structjax.forms import Maybe
 from structjax.rl.curve import check_returns, rows_of, summary
 from structjax.rl.flops import flops_per_update
 from structjax.rl.plan import Plan
@@ -33,6 +34,26 @@ from structjax.runs import RunDirectory
 MODES: tuple[Mode, ...] = ("mean", "sampled")
 Listener = Callable[[int, int, float], None]
 """Told (updates done, updates planned, mean selection return) after every chunk."""
+
+
+_ROWS = [
+    {
+        "run": int,
+        "update": int,
+        **dict.fromkeys(COUNTED, int),
+        "seconds": float,
+        **dict.fromkeys(("mean", "std_ddof0", "worst"), Maybe(float)),
+    }
+]
+_EPISODES = [
+    {
+        "training_seed": int,
+        "checkpoint": str,
+        "mode": str,
+        "episode_seed": int,
+        "return": Maybe(float),
+    }
+]
 
 
 class Outcome(NamedTuple):
@@ -72,16 +93,18 @@ class Training:
 
     def run(self) -> Outcome:
         """Trains, evaluates on the test seeds, writes both tables."""
-        rows = list(self.directory.step("start", self._start))
+        rows = list(self.directory.step("start", self._start, _ROWS))
         for first, last in self.plan.chunks():
             compute = partial(self._chunk, first, last)
-            rows += self.directory.step(f"chunk{last}", compute)
+            rows += self.directory.step(f"chunk{last}", compute, _ROWS)
             self._tell(rows, last)
-        flops = self.directory.step("flops", self._flops)
+        flops = self.directory.step("flops", self._flops, float)
         curve = self._curve(rows, flops)
         checkpoints = self._checkpoints()
-        found = self.directory.step("evaluation", partial(self._evaluate, checkpoints))
-        evaluations = pd.DataFrame(found)
+        evaluate = partial(self._evaluate, checkpoints)
+        found = self.directory.step("evaluation", evaluate, _EPISODES)
+        # JSON has no NaN: the return of a policy that cannot be played is null.
+        evaluations = pd.DataFrame(found).astype({"return": float})
         self._write("curve.csv", curve)
         self._write("evaluations.csv", evaluations)
         best = self._snapshot(self.plan.updates)["update"]
@@ -264,7 +287,8 @@ class Training:
         if self.listen is None:
             return
         latest = [row["mean"] for row in rows if row["update"] == rows[-1]["update"]]
-        self.listen(last, self.plan.updates, float(np.mean(latest)))
+        mean = float(np.mean(np.array(latest, float)))
+        self.listen(last, self.plan.updates, mean)
 
 
 class _Stopwatch:

@@ -1,10 +1,13 @@
 """`structjax rl` as a user gives it."""
 
 import json
+import shutil
 
 import pandas as pd
 import pytest
 from cli.commands import TOY, refused, run
+
+from structjax.cli import main
 
 PROGRAM = '''"""Push against the offset."""
 
@@ -126,3 +129,68 @@ def test_a_run_is_not_resumed_with_another_recipe(capsys, program, tmp_path):
         capsys, "rl", "--resume", directory, "--settings", "learning_rate=0.5"
     )
     assert "started with another config" in line
+
+
+# Steps of 1e37 take the mean action beyond all numbers.
+EXPLOSIVE = '''"""Push a thousand times the weight."""
+
+gain = weight(0.3)  # push per metre
+
+
+def policy(obs):
+    return action(push=normal(-gain * obs.x * 1000, std=0.2))
+'''
+
+
+def test_a_policy_that_can_no_longer_be_played_leaves_a_whole_run(capsys, tmp_path):
+    program, directory = tmp_path / "explosive.py", tmp_path / "run"
+    program.write_text(EXPLOSIVE)
+    found = trained(
+        capsys, program, *SHORT, "--preset", "reinforce", "--run", directory,
+        "--settings", "learning_rate=1e37", "--settings", "fall=0",
+    )  # fmt: skip
+    lost = [row["final_mean_mode"] is None for row in found["seeds"]]
+    curve = pd.read_csv(directory / "curve.csv")
+    assert any(lost)
+    assert curve["mean"].isna().any()
+    assert all(row["best_mean_mode"] is not None for row in found["seeds"])
+    best = curve.loc[curve["mean"].idxmax(), "training_seed"]
+    assert found["best_policy"].endswith(f"seed{best}_best.json")
+    # Without `--json` too, and from its checkpoints.
+    code, out, err = run(capsys, "rl", "--resume", directory)
+    assert code == 0, err
+    assert "nan" in out
+
+
+def test_a_task_without_training_seeds_needs_tracks(capsys, program, tmp_path):
+    file = tmp_path / "untrained.py"
+    file.write_text(
+        "import dataclasses\nfrom toy import toy_task\n\n\ndef task():\n"
+        "    whole = toy_task()\n"
+        "    seeds = {k: v for k, v in whole.seeds.items() if k != 'training'}\n"
+        "    return dataclasses.replace(whole, seeds=seeds)\n"
+    )
+    line = refused(capsys, "rl", program, "--task", f"{file}:task")
+    assert "no 'training' seeds" in line
+    assert "--tracks A:B" in line
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, program):
+    directory = tmp_path_factory.mktemp("finished") / "run"
+    with pytest.raises(SystemExit):
+        main(["rl", *map(str, (program, *SHORT, "--run", directory))])
+    return directory
+
+
+@pytest.mark.parametrize("name", ["start", "chunk2", "flops", "evaluation"])
+@pytest.mark.parametrize("result", [None, "x", [3], {"a": 1}, [{"run": "a"}]])
+def test_a_changed_result_is_one_line(capsys, finished, tmp_path, name, result):
+    directory = tmp_path / "run"
+    shutil.copytree(finished, directory)
+    path = directory / "checkpoints" / f"{name}.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "result": result}))
+    line = refused(capsys, "rl", "--resume", directory)
+    assert f"{name}.json is not a result of {name}" in line
+    assert "delete it" in line
