@@ -72,7 +72,24 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parse(arguments: list[str]) -> Any:
-    """The command with its options."""
+    """The command with its options.
+
+    Raises:
+      StructjaxError: they are not understood; without `--json`, tyro's text is all.
+    """
+    try:
+        return _command(arguments)
+    except SystemExit as stopped:
+        if not stopped.code or "--json" not in arguments:
+            raise
+        raise StructjaxError(
+            "the command line is not understood",
+            kind="options",
+            hint="stderr says why; see `structjax COMMAND --help`",
+        ) from None
+
+
+def _command(arguments: list[str]) -> Any:
     if arguments == ["demo"]:  # tyro's own message names the help of `structjax` alone
         raise StructjaxError(
             "demo needs a subcommand, list or synth",

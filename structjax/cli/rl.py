@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from structjax.cli.options import restored, stored
-from structjax.cli.output import print_json, progress, seed_range, tell, text_table
+from structjax.cli.output import (
+    print_error,
+    print_json,
+    progress,
+    seed_range,
+    tell,
+    text_table,
+)
 from structjax.compilation import compile_clock, enable_compile_cache
 from structjax.errors import StructjaxError
 from structjax.ranges import MAX_SEED, whole_number
@@ -103,8 +110,7 @@ class Rl:
             try:
                 result = self._train(self.policy, task, path)
             except KeyboardInterrupt:
-                progress(f"interrupted; continue with `structjax rl --resume {path}`")
-                return 130
+                return self._interrupted(path)
         seconds = {"total": time.monotonic() - started, "compile": clock.seconds}
         result["seconds"] = seconds
         if self.json:
@@ -112,6 +118,15 @@ class Rl:
         else:
             print(_summary(result, self.preset))
         return 0
+
+    def _interrupted(self, path: Path) -> int:
+        begun = (path / "manifest.json").exists()
+        hint = f"continue with `structjax rl --resume {path}`" if begun else ""
+        error = StructjaxError("interrupted", kind="interrupted", hint=hint)
+        progress(str(error))
+        if self.json:
+            print_error(error, as_json=True)
+        return 130
 
     def _task(self, policy: str) -> "Task":
         from structjax.policy_file import policy_task
@@ -232,6 +247,7 @@ def _save(
 ) -> str:
     """Saves every seed's policies; returns the best by the selection seeds."""
     import jax
+    import numpy as np
 
     from structjax.rl.starting import save_trained
 
@@ -240,7 +256,8 @@ def _save(
             variables = jax.tree.map(lambda leaf, i=index: leaf[i], stacked)
             path = directory.path / "params" / f"seed{seed}_{name}.json"
             save_trained(path, begun, variables, task)
-    best = outcome.curve["training_seed"][outcome.curve["mean"].idxmax()]
+    scores = outcome.curve["mean"].to_numpy(float)
+    best = outcome.curve["training_seed"].to_numpy()[np.nanargmax(scores)]
     return f"params/seed{best}_best.json"
 
 

@@ -13,7 +13,9 @@ import jax
 import jax.numpy as jnp
 
 from structjax.errors import StructjaxError
+from structjax.forms import LARGEST
 from structjax.ranges import real_number, whole_number
+from structjax.rl.config import MOST
 from structjax.rl.coordinates import Coordinates, at, coordinates
 from structjax.rl.strategies import (
     MIRRORED,
@@ -69,10 +71,10 @@ class EvolutionConfig:
                 kind="options",
                 hint=f"accepted: {', '.join(get_args(Strategy))}",
             )
-        whole_number(self, "population", low=4)
-        whole_number(self, "episodes", low=1)
+        whole_number(self, "population", low=4, high=MOST)
+        whole_number(self, "episodes", low=1, high=MOST)
         for name in ("sigma", "learning_rate"):
-            real_number(self, name, low=1e-9)
+            real_number(self, name, low=1e-9, high=LARGEST)
         for name in ("sigma_end", "learning_rate_end"):
             real_number(self, name, low=1e-9, high=1.0)
         _check_pairs(self)

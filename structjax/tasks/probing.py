@@ -73,8 +73,7 @@ def _check_shape(task: Task, what: str, value: Any, shape: tuple[int, ...]) -> N
 
 def _check_same(task: Task, what: str, after: Any, before: Any) -> None:
     """A step gives what it takes, or no loop can run it."""
-    same = jax.tree.structure(after) == jax.tree.structure(before)
-    if not same or _kinds(after) != _kinds(before):
+    if _kinds(after) != _kinds(before):
         raise _refused(
             task,
             f"the {what} of `step` is {_words(after)}",
@@ -82,8 +81,9 @@ def _check_same(task: Task, what: str, after: Any, before: Any) -> None:
         )
 
 
-def _kinds(tree: Any) -> list[tuple[Any, ...]]:
-    return [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)]
+def _kinds(tree: Any) -> tuple[Any, ...]:
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]
 
 
 def _words(tree: Any) -> str:
