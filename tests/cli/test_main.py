@@ -3,6 +3,8 @@
 import sys
 
 import pytest
+from cli.commands import refused
+from cli.commands import run as command
 
 from structjax.__main__ import run
 
@@ -23,3 +25,30 @@ def test_ctrl_c_during_the_imports_is_one_line(capsys, monkeypatch):
         run()
     assert stopped.value.code == 130
     assert capsys.readouterr().err == "structjax: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.\nmore"),
+            "not enough memory: Out of memory allocating 9 bytes; play fewer",
+        ),
+        (MemoryError(), "not enough memory; play fewer"),
+    ],
+)
+def test_a_lack_of_memory_is_one_line(capsys, monkeypatch, error, words):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("structjax.tasks.registry.task_names", fail)
+    assert words in refused(capsys, "tasks")
+
+
+def test_another_error_is_not_taken_for_a_lack_of_memory(capsys, monkeypatch):
+    def fail():
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr("structjax.tasks.registry.task_names", fail)
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        command(capsys, "tasks")
