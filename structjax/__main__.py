@@ -1,6 +1,17 @@
-"""`python -m structjax`."""
+"""The command line, as `structjax` and as `python -m structjax`."""
 
-from structjax.cli import main
+import sys
+
+
+def run() -> None:
+    """Runs the command line; Ctrl-C is one line from the first import on."""
+    try:
+        from structjax.cli import main  # takes seconds
+    except KeyboardInterrupt:
+        print("structjax: interrupted", file=sys.stderr)
+        sys.exit(130)
+    main()
+
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -265,14 +265,21 @@ def _check_same(
 
 
 def _same_config(old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> None:
-    different = [
-        f"{key}: {old.get(key)!r} there, {new.get(key)!r} now"
-        for key in sorted({*old, *new})
-        if old.get(key) != new.get(key)
-    ]
-    if different:
+    if different := _differences(old, new):
         raise StructjaxError(
             f"{path} was started with another config ({', '.join(different)})",
             kind="run",
             hint="resume with the same options, or start a new run",
         )
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What differs between two configs, key by key."""
+    found = []
+    for key in sorted({*old, *new}):
+        before, now = old.get(key), new.get(key)
+        if isinstance(before, dict) and isinstance(now, dict):
+            found += [f"{key}.{line}" for line in _differences(before, now)]
+        elif before != now:
+            found.append(f"{key}: {before!r:.60} there, {now!r:.60} now")
+    return found

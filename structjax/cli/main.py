@@ -63,6 +63,8 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         _drop_stdout()
         code = 0
+    except (MemoryError, RuntimeError) as error:
+        code = _refuse(_out_of_memory(error), given)
     except OSError as error:
         where = f" {error.filename!r}" if error.filename else ""
         text = f"the system refuses{where}: {error.strerror or error}"
@@ -72,7 +74,24 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parse(arguments: list[str]) -> Any:
-    """The command with its options."""
+    """The command with its options.
+
+    Raises:
+      StructjaxError: they are not understood; without `--json`, tyro's text is all.
+    """
+    try:
+        return _command(arguments)
+    except SystemExit as stopped:
+        if not stopped.code or "--json" not in arguments:
+            raise
+        raise StructjaxError(
+            "the command line is not understood",
+            kind="options",
+            hint="stderr says why; see `structjax COMMAND --help`",
+        ) from None
+
+
+def _command(arguments: list[str]) -> Any:
     if arguments == ["demo"]:  # tyro's own message names the help of `structjax` alone
         raise StructjaxError(
             "demo needs a subcommand, list or synth",
@@ -90,6 +109,20 @@ def _parse(arguments: list[str]) -> Any:
     if isinstance(command, Fit) and command.preset is not None:
         return command.on_preset(arguments)
     return command
+
+
+def _out_of_memory(error: Exception) -> StructjaxError:
+    """The error in words, if it is a lack of memory; raised again if not."""
+    text = str(error)
+    # jax.errors.JaxRuntimeError is a RuntimeError with XLA's status as its text.
+    if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in text:
+        raise error
+    wanted = text.partition("RESOURCE_EXHAUSTED:")[2].strip().partition("\n")[0]
+    return StructjaxError(
+        f"not enough memory{': ' if wanted else ''}{wanted:.120}".rstrip("."),
+        kind="memory",
+        hint="play fewer episodes side by side, or train fewer seeds at a time",
+    )
 
 
 def _refuse(error: StructjaxError, arguments: list[str]) -> int:

@@ -26,9 +26,11 @@ def restored(command: Command, directory: Path) -> Command:
     """The command with the options of its first call where none is given now.
 
     Raises:
-      StructjaxError: no run there.
+      StructjaxError: no run there, or one of another command.
     """
-    options = read_manifest(directory).get("command") or {}
+    manifest = read_manifest(directory)
+    _check_kind(manifest.get("kind"), type(command).__name__.lower(), directory)
+    options = manifest.get("command") or {}
     if problem := _problem(command, options):
         raise StructjaxError(
             f"{directory / 'manifest.json'} holds options of another kind: {problem}",
@@ -36,6 +38,16 @@ def restored(command: Command, directory: Path) -> Command:
             hint="restore it, or start a new run",
         )
     return _restored(command, options)
+
+
+def _check_kind(own: Any, wanted: str, directory: Path) -> None:
+    """Refuses a run of another command; older runs do not say whose they are."""
+    if isinstance(own, str) and own != wanted:
+        raise StructjaxError(
+            f"{directory} is a run of `structjax {own}`",
+            kind="run",
+            hint=f"continue it with `structjax {own} --resume {directory}`",
+        )
 
 
 def _problem(command: Any, options: Any) -> str:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from structjax.cli.options import restored, stored
-from structjax.cli.output import print_json, progress, seed_range, tell, text_table
+from structjax.cli.output import (
+    print_error,
+    print_json,
+    progress,
+    seed_range,
+    tell,
+    text_table,
+)
 from structjax.compilation import compile_clock, enable_compile_cache
 from structjax.errors import StructjaxError
 from structjax.ranges import whole_number
@@ -104,8 +111,7 @@ class Rl:
             try:
                 result = self._train(self.policy, task, path)
             except KeyboardInterrupt:
-                progress(f"interrupted; continue with `structjax rl --resume {path}`")
-                return 130
+                return self._interrupted(path)
         total = time.monotonic() - started
         result["seconds"] = {"total": total, "compile": clock.seconds}
         if self.json:
@@ -113,6 +119,15 @@ class Rl:
         else:
             print(_summary(result))
         return 0
+
+    def _interrupted(self, path: Path) -> int:
+        begun = (path / "manifest.json").exists()
+        hint = f"continue with `structjax rl --resume {path}`" if begun else ""
+        error = StructjaxError("interrupted", kind="interrupted", hint=hint)
+        progress(str(error))
+        if self.json:
+            print_error(error, as_json=True)
+        return 130
 
     def _task(self, policy: str) -> "Task":
         from structjax.policy_file import policy_task
@@ -146,7 +161,7 @@ class Rl:
             labels=tuple({"training_seed": seed} for seed in seeds),
             resets=self.resets,
             milestones=self.milestones,
-            tracks=seed_range(self.tracks, task.seeds),
+            tracks=_tracks(self.tracks, task),
         )
         options = {
             "policy": _identity(begun),
@@ -176,6 +191,13 @@ class Rl:
         return RunDirectory.create(
             path, kind="rl", task=task.name, config=options, command=command
         )
+
+
+def _tracks(chosen: str, task: "Task") -> range:
+    from structjax.rl.plan import training_tracks
+
+    named = None if chosen == "training" else seed_range(chosen, task.seeds)
+    return training_tracks(task, named)
 
 
 def _is_network(policy: str) -> bool:
@@ -254,7 +276,7 @@ def _result(
 
     def mean(seed: int, checkpoint: str, mode: str) -> float:
         found = _rows(table, seed, checkpoint, mode)
-        return float(found["return"].mean())
+        return float(found["return"].mean(skipna=False))
 
     counts = ["resets", "env_steps"]
     last = outcome.curve.groupby("training_seed")[counts].max().to_dict("index")

@@ -40,6 +40,12 @@ def write_report(run: Path, task: Task | None = None) -> Path:
       StructjaxError: not a run directory, or no round is finished yet.
     """
     manifest = read_manifest(run)
+    if manifest.get("kind") == "rl":
+        raise StructjaxError(
+            f"run {run} is of `structjax rl`: it has no rounds to report",
+            kind="run",
+            hint="`structjax curves` and `structjax compare` show it",
+        )
     best = best_round(run, manifest)
     if best is None:
         raise StructjaxError(

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from structjax.errors import StructjaxError
+from structjax.forms import LARGEST
 from structjax.ranges import real_number, whole_number
 
 Ratio = Literal["window_product", "window_geometric", "sequence_geometric", "per_step"]
@@ -15,6 +16,9 @@ Advantage = Literal["group_time", "group_return", "rloo", "gae"]
 Grouping = Literal["survivors", "absorbing"]
 WindowEnds = Literal["full", "truncated"]
 Schedule = Literal["constant", "linear"]
+
+MOST = 1_000_000
+"""The largest count of episodes, passes and the like."""
 
 LITERALS: Mapping[str, Any] = {
     "ratio": Ratio,
@@ -100,7 +104,7 @@ class RLConfig:
         for name, literal in LITERALS.items():
             _one_of(self, name, get_args(literal))
         for name in ("window", "groups", "episodes", "epochs", "minibatches"):
-            whole_number(self, name, low=1)
+            whole_number(self, name, low=1, high=MOST)
         for name in ("gamma", "gae_lambda", "clip_low", "std_floor"):
             real_number(self, name, low=0.0, high=1.0)
         for name in (
@@ -115,7 +119,7 @@ class RLConfig:
             "kl_stop",
             "fall",
         ):
-            real_number(self, name, low=0.0)
+            real_number(self, name, low=0.0, high=LARGEST)
         _check_pairs(self)
 
     @property

@@ -13,8 +13,13 @@ import jax
 import jax.numpy as jnp
 
 from structjax.errors import StructjaxError
+from structjax.forms import LARGEST
 from structjax.ranges import real_number, whole_number
+<<<<<<< HEAD
 from structjax.rl.batch import choose
+=======
+from structjax.rl.config import MOST
+>>>>>>> breaker
 from structjax.rl.coordinates import Coordinates, at, coordinates
 from structjax.rl.strategies import (
     MIRRORED,
@@ -70,10 +75,10 @@ class EvolutionConfig:
                 kind="options",
                 hint=f"accepted: {', '.join(get_args(Strategy))}",
             )
-        whole_number(self, "population", low=4)
-        whole_number(self, "episodes", low=1)
+        whole_number(self, "population", low=4, high=MOST)
+        whole_number(self, "episodes", low=1, high=MOST)
         for name in ("sigma", "learning_rate"):
-            real_number(self, name, low=1e-9)
+            real_number(self, name, low=1e-9, high=LARGEST)
         for name in ("sigma_end", "learning_rate_end"):
             real_number(self, name, low=1e-9, high=1.0)
         _check_pairs(self)

@@ -18,6 +18,8 @@ SPARSE = 5
 """After that, every so many updates."""
 CHUNK = 5
 """Updates between two checkpoints."""
+COUNTABLE = 2**31 - 1
+"""The most steps of one run: they are counted in int32."""
 KEPT_APART = ("test", "gate", "selection")
 """Seed sets that training never sees."""
 
@@ -51,8 +53,9 @@ class Plan:
         """Checks the budget and the seeds.
 
         Raises:
-          StructjaxError: no update fits the budget, a milestone is no number of whole
-            updates, or training would see seeds that it is judged by.
+          StructjaxError: no update fits the budget, it is more than can be counted, a
+            milestone is no number of whole updates, or training would see seeds that it
+            is judged by.
         """
         each = self.algorithm.resets_per_update
         if self.resets < each:
@@ -60,6 +63,14 @@ class Plan:
                 f"{self.resets} resets are fewer than the {each} of one update",
                 kind="options",
                 hint=f"raise --resets to at least {each}",
+            )
+        most = COUNTABLE // self.task.horizon
+        if self.resets > most:
+            raise StructjaxError(
+                f"{self.resets} resets of up to {self.task.horizon} steps are more "
+                "than can be counted",
+                kind="options",
+                hint=f"at most {most} resets; train on from the policies of a run",
             )
         for milestone in self.milestones:
             if milestone % each or not 0 < milestone <= self.resets:
@@ -99,6 +110,23 @@ class Plan:
         numbers = np.arange(first + 1, last + 1)
         due = (numbers <= DENSE) | (numbers % SPARSE == 0)
         return due | np.isin(numbers, [self.updates, *self.kept()])
+
+
+def training_tracks(task: Task, chosen: range | None) -> range:
+    """The seeds to train on: those that are named, else the task's own.
+
+    Raises:
+      StructjaxError: the task has no training seeds and none are named.
+    """
+    if chosen is not None:
+        return chosen
+    if "training" not in task.seeds:
+        raise StructjaxError(
+            f"task {task.name!r} has no 'training' seeds",
+            kind="task",
+            hint="add them to its seeds, or name some with --tracks A:B",
+        )
+    return task.seeds["training"]
 
 
 def _check_tracks(tracks: range, task: Task) -> None:

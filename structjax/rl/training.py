@@ -13,6 +13,7 @@ import pandas as pd
 from structjax.compilation import compile_clock
 from structjax.errors import ProgramFailed
 from structjax.files import write_atomic
+from structjax.forms import Maybe
 from structjax.rl.curve import check_returns, rows_of, summary
 from structjax.rl.flops import flops_per_update
 from structjax.rl.plan import Plan
@@ -33,6 +34,26 @@ from structjax.runs import RunDirectory
 MODES: tuple[Mode, ...] = ("mean", "sampled")
 Listener = Callable[[int, int, float], None]
 """Told (updates done, updates planned, mean selection return) after every chunk."""
+
+
+_ROWS = [
+    {
+        "run": int,
+        "update": int,
+        **dict.fromkeys(COUNTED, int),
+        "seconds": float,
+        **dict.fromkeys(("mean", "std_ddof0", "worst"), Maybe(float)),
+    }
+]
+_EPISODES = [
+    {
+        "training_seed": int,
+        "checkpoint": str,
+        "mode": str,
+        "episode_seed": int,
+        "return": Maybe(float),
+    }
+]
 
 
 class Outcome(NamedTuple):
@@ -71,6 +92,7 @@ class Training:
         self._state: TrainState | None = None
 
     def run(self) -> Outcome:
+<<<<<<< HEAD
         """Trains, evaluates on the test seeds, writes both tables.
 
         Raises:
@@ -78,15 +100,21 @@ class Training:
           ProgramFailed: a return of the start or of training is not finite.
         """
         rows = list(self.directory.step("start", self._start))
+=======
+        """Trains, evaluates on the test seeds, writes both tables."""
+        rows = list(self.directory.step("start", self._start, _ROWS))
+>>>>>>> breaker
         for first, last in self.plan.chunks():
             compute = partial(self._chunk, first, last)
-            rows += self.directory.step(f"chunk{last}", compute)
+            rows += self.directory.step(f"chunk{last}", compute, _ROWS)
             self._tell(rows, last)
-        flops = self.directory.step("flops", self._flops)
+        flops = self.directory.step("flops", self._flops, float)
         curve = self._curve(rows, flops)
         checkpoints = self._checkpoints()
-        found = self.directory.step("evaluation", partial(self._evaluate, checkpoints))
-        evaluations = pd.DataFrame(found)
+        evaluate = partial(self._evaluate, checkpoints)
+        found = self.directory.step("evaluation", evaluate, _EPISODES)
+        # JSON has no NaN: the return of a policy that cannot be played is null.
+        evaluations = pd.DataFrame(found).astype({"return": float})
         self._write("curve.csv", curve)
         self._write("evaluations.csv", evaluations)
         best = self._snapshot(self.plan.updates)["update"]
@@ -269,7 +297,8 @@ class Training:
         if self.listen is None:
             return
         latest = [row["mean"] for row in rows if row["update"] == rows[-1]["update"]]
-        self.listen(last, self.plan.updates, float(np.mean(latest)))
+        mean = float(np.mean(np.array(latest, float)))
+        self.listen(last, self.plan.updates, mean)
 
 
 class _Stopwatch:

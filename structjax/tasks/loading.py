@@ -8,6 +8,7 @@ from types import ModuleType
 
 from structjax.errors import StructjaxError
 from structjax.tasks.base import Task
+from structjax.tasks.probing import check_task
 
 
 def load_task(spec: str) -> Task:
@@ -55,6 +56,7 @@ def load_task(spec: str) -> Task:
             f"returned a {type(task).__name__}",
             "return a Task, e.g. from task_from_gymnax(...)",
         )
+    check_task(task)
     return task
 
 

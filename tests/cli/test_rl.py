@@ -1,11 +1,14 @@
 """`structjax rl` as a user gives it."""
 
 import json
+import shutil
 
 import pandas as pd
 import pytest
 from cli.commands import TOY, refused, run
+from rl_runs import write_manifest
 
+from structjax.cli import main
 from structjax.cli.rl import _is_network
 
 PROGRAM = '''"""Push against the offset."""
@@ -102,6 +105,9 @@ def test_a_network_is_trained_saved_and_played(capsys, tmp_path):
         (("--settings", "epoch=3"), "setting 'epoch=3'"),
         (("--settings", "epochs=many"), "option epochs is 'many'"),
         (("--settings", "gamma=2"), "option gamma is 2.0"),
+        (("--settings", "epochs=99999999999"), "option epochs is 99999999999"),
+        (("--settings", "learning_rate=1e39"), "option learning_rate is 1e+39"),
+        (("--resets", 10**9), "1000000000 resets of up to 5 steps are more than"),
         (("--settings", "ratio=sum"), "option ratio is 'sum'"),
         (("--tracks", "995:1005"), "training seed 1000 is one of the test seeds"),
         (("--training-seeds", 0), "option training_seeds is 0"),
@@ -130,3 +136,117 @@ def test_a_run_is_not_resumed_with_another_recipe(capsys, program, tmp_path):
         capsys, "rl", "--resume", directory, "--settings", "learning_rate=0.5"
     )
     assert "started with another config" in line
+
+
+# Steps of 1e37 take the mean action beyond all numbers.
+EXPLOSIVE = '''"""Push a thousand times the weight."""
+
+gain = weight(0.3)  # push per metre
+
+
+def policy(obs):
+    return action(push=normal(-gain * obs.x * 1000, std=0.2))
+'''
+
+
+def test_a_policy_that_can_no_longer_be_played_leaves_a_whole_run(capsys, tmp_path):
+    program, directory = tmp_path / "explosive.py", tmp_path / "run"
+    program.write_text(EXPLOSIVE)
+    found = trained(
+        capsys, program, *SHORT, "--preset", "reinforce", "--run", directory,
+        "--settings", "learning_rate=1e37", "--settings", "fall=0",
+    )  # fmt: skip
+    lost = [row["final_mean_mode"] is None for row in found["seeds"]]
+    curve = pd.read_csv(directory / "curve.csv")
+    assert any(lost)
+    assert curve["mean"].isna().any()
+    assert all(row["best_mean_mode"] is not None for row in found["seeds"])
+    best = curve.loc[curve["mean"].idxmax(), "training_seed"]
+    assert found["best_policy"].endswith(f"seed{best}_best.json")
+    # Without `--json` too, and from its checkpoints.
+    code, out, err = run(capsys, "rl", "--resume", directory)
+    assert code == 0, err
+    assert "nan" in out
+
+
+def test_a_task_without_training_seeds_needs_tracks(capsys, program, tmp_path):
+    file = tmp_path / "untrained.py"
+    file.write_text(
+        "import dataclasses\nfrom toy import toy_task\n\n\ndef task():\n"
+        "    whole = toy_task()\n"
+        "    seeds = {k: v for k, v in whole.seeds.items() if k != 'training'}\n"
+        "    return dataclasses.replace(whole, seeds=seeds)\n"
+    )
+    line = refused(capsys, "rl", program, "--task", f"{file}:task")
+    assert "no 'training' seeds" in line
+    assert "--tracks A:B" in line
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, program):
+    directory = tmp_path_factory.mktemp("finished") / "run"
+    with pytest.raises(SystemExit):
+        main(["rl", *map(str, (program, *SHORT, "--run", directory))])
+    return directory
+
+
+@pytest.mark.parametrize("name", ["start", "chunk2", "flops", "evaluation"])
+@pytest.mark.parametrize("result", [None, "x", [3], {"a": 1}, [{"run": "a"}]])
+def test_a_changed_result_is_one_line(capsys, finished, tmp_path, name, result):
+    directory = tmp_path / "run"
+    shutil.copytree(finished, directory)
+    path = directory / "checkpoints" / f"{name}.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "result": result}))
+    line = refused(capsys, "rl", "--resume", directory)
+    assert f"{name}.json is not a result of {name}" in line
+    assert "delete it" in line
+
+
+def test_a_run_of_another_command_says_whose_it_is(capsys, finished, tmp_path):
+    line = refused(capsys, "refine", "--resume", finished)
+    assert "is a run of `structjax rl`" in line
+    assert f"continue it with `structjax rl --resume {finished}`" in line
+    assert "it has no rounds to report" in refused(capsys, "report", finished)
+    write_manifest(tmp_path / "run", kind="refine")
+    line = refused(capsys, "rl", "--resume", tmp_path / "run")
+    assert "is a run of `structjax refine`" in line
+
+
+def test_another_recipe_is_told_by_what_differs(capsys, finished):
+    line = refused(
+        capsys, "rl", "--resume", finished, "--settings", "learning_rate=0.5"
+    )
+    assert "(recipe.learning_rate: 0.03 there, 0.5 now)" in line
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_ctrl_c_is_one_line_and_one_object(
+    capsys, program, finished, tmp_path, monkeypatch, begun
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    directory = tmp_path / "run"
+    arguments = (program, *SHORT, "--run", directory)
+    if begun:
+        shutil.copytree(finished, directory)
+        arguments = ("--resume", directory)
+    target = "save_trained" if begun else "check_noise"
+    with monkeypatch.context() as patched:
+        patched.setattr(f"structjax.rl.starting.{target}", interrupt)
+        code, out, err = run(capsys, "rl", *arguments, "--json")
+    assert code == 130
+    assert "Traceback" not in err
+    error = json.loads(out.splitlines()[-1])["error"]
+    assert error["kind"] == "interrupted"
+    wanted = f"continue with `structjax rl --resume {directory}`" if begun else ""
+    assert error["hint"] == wanted
+    if begun:
+        assert trained(capsys, "--resume", directory)["run"] == str(directory)
+
+
+def test_a_command_line_that_is_not_understood_is_one_object(capsys):
+    code, out, _ = run(capsys, "rl", "mlp", "--resets", "ten", "--json")
+    assert code == 2
+    assert json.loads(out.splitlines()[-1])["error"]["kind"] == "options"
