@@ -118,6 +118,7 @@ class Trainer:
         self.recipe = recipe(
             self.policy, self.task, self.config, self.updates * each, job.seeds
         )
+        self.fixed = self.recipe.algorithm, self.policy, self.task
         self.training = self.task.initial(self.task.seeds["training"])
         self.selection = self.task.initial(self.task.seeds["selection"])
         self.initial = jax.jit(jax.vmap(self._initial))
@@ -129,37 +130,32 @@ class Trainer:
         episodes = self.job.seeds * self.updates * self.config.resets_per_update
         return episodes * HORIZONS[self.job.environment]
 
-    def train(self, number: int) -> tuple[Any, dict[str, jax.Array]]:
-        """The algorithm's states `[seeds, ...]` and the metrics `[updates, seeds]`."""
-        from structjax.rl.trainer import train_chunk
-
-        state, metrics, _ = train_chunk(*self._arguments(number))
-        return state.algorithm, metrics
-
     def compile(self) -> int | None:
         """Compiles the run; its temporary memory in bytes."""
         from structjax.rl.trainer import train_chunk
 
-        arguments = self._arguments(0)
-        memory = train_chunk.lower(*arguments).compile().memory_analysis()
-        self.train(0)
+        self.program = train_chunk.lower(*self.fixed, *self._arrays(0)).compile()
+        memory = self.program.memory_analysis()
         return None if memory is None else int(memory.temp_size_in_bytes)
+
+    def train(self, number: int) -> tuple[Any, dict[str, jax.Array]]:
+        """The algorithm's states `[seeds, ...]` and the metrics `[updates, seeds]`."""
+        state, metrics, _ = self.program(*self._arrays(number))
+        return state.algorithm, metrics
 
     def returns(self, trained: Any) -> np.ndarray:
         """Held-out returns `[seeds, 16]` of the mean, or the likeliest, action."""
         return np.asarray(self.judge(trained[0]))
 
-    def _arguments(self, number: int) -> tuple[Any, ...]:
-        """Everything `train_chunk` takes, for the seeds of one run."""
+    def _arrays(self, number: int) -> tuple[Any, ...]:
+        """What `train_chunk` takes besides, for the seeds of one run."""
         from structjax.rl.trainer import begin, spread
 
-        algorithm, scalars = self.recipe
         seeds = np.arange(self.job.seeds) + 1000 * number
         keys, variables = self.initial(seeds)
-        state = spread(begin(algorithm, keys, variables), self.job.seeds)
+        state = spread(begin(self.recipe.algorithm, keys, variables), self.job.seeds)
         looks = jnp.zeros(self.updates, bool)
-        task = self.policy, self.task
-        return algorithm, *task, state, self.training, self.selection, scalars, looks
+        return state, self.training, self.selection, self.recipe.scalars, looks
 
     def _initial(self, seed: jax.Array) -> tuple[jax.Array, Any]:
         """Key and first weights of a training seed."""
