@@ -37,8 +37,10 @@ def _rows(name: str, job: Job) -> list[dict[str, Any]]:
     from peers.pairs import prepare
 
     arm = prepare(name, job)
-    done = arm.run(0)
     each = arm.env_steps // job.seeds
+    if each > job.steps:  # one update is more than the budget
+        return []
+    done = arm.run(0)
     # Pendulum's episodes all have full length; peers do not count CartPole's.
     counted = job.environment == "Pendulum-v1"
     same = {

@@ -15,12 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from peers import settings
-from peers.arm import Arm, Job, Timed, timed
+from peers.arm import Arm, Job, Timed, Unavailable, timed
 from peers.gymnax_env import HORIZONS, episode_returns
-from structjax.policy import MLPPolicy
-from structjax.rl.presets import preset, recipe
-from structjax.rl.trainer import begin, spread, train_chunk
-from structjax.tasks.classic import cartpole, pendulum
 
 PRESETS = {"window": "paper", "group": "group", "ppo": "ppo", "es": "es"}
 
@@ -47,7 +43,13 @@ def prepare(kind: str, job: Job) -> Arm:
 
 def configuration(kind: str, job: Job) -> Any:
     """The configuration of an arm in the job's column."""
-    found = preset(PRESETS[kind])
+    from structjax.errors import StructjaxError
+    from structjax.rl.presets import preset
+
+    try:
+        found = preset(PRESETS[kind])
+    except StructjaxError as error:
+        raise Unavailable(f"structjax: {error}") from error
     if job.column == "tuned":
         return _tuned(kind, found, job.environment)
     if kind == "es":
@@ -99,6 +101,13 @@ class Trainer:
     """The trainer of one arm, called as `structjax rl` does, in one chunk."""
 
     def __init__(self, kind: str, job: Job) -> None:
+        try:
+            from structjax.rl.presets import recipe
+        except ImportError as error:
+            raise Unavailable(f"structjax: {error}") from error
+        from structjax.policy import MLPPolicy
+        from structjax.tasks.classic import cartpole, pendulum
+
         tasks = {"Pendulum-v1": pendulum, "CartPole-v1": cartpole}
         self.job = job
         self.config = configuration(kind, job)
@@ -109,6 +118,7 @@ class Trainer:
         self.recipe = recipe(
             self.policy, self.task, self.config, self.updates * each, job.seeds
         )
+        self.fixed = self.recipe.algorithm, self.policy, self.task
         self.training = self.task.initial(self.task.seeds["training"])
         self.selection = self.task.initial(self.task.seeds["selection"])
         self.initial = jax.jit(jax.vmap(self._initial))
@@ -120,31 +130,32 @@ class Trainer:
         episodes = self.job.seeds * self.updates * self.config.resets_per_update
         return episodes * HORIZONS[self.job.environment]
 
-    def train(self, number: int) -> tuple[Any, dict[str, jax.Array]]:
-        """The algorithm's states `[seeds, ...]` and the metrics `[updates, seeds]`."""
-        state, metrics, _ = train_chunk(*self._arguments(number))
-        return state.algorithm, metrics
-
     def compile(self) -> int | None:
         """Compiles the run; its temporary memory in bytes."""
-        arguments = self._arguments(0)
-        memory = train_chunk.lower(*arguments).compile().memory_analysis()
-        self.train(0)
+        from structjax.rl.trainer import train_chunk
+
+        self.program = train_chunk.lower(*self.fixed, *self._arrays(0)).compile()
+        memory = self.program.memory_analysis()
         return None if memory is None else int(memory.temp_size_in_bytes)
+
+    def train(self, number: int) -> tuple[Any, dict[str, jax.Array]]:
+        """The algorithm's states `[seeds, ...]` and the metrics `[updates, seeds]`."""
+        state, metrics, _ = self.program(*self._arrays(number))
+        return state.algorithm, metrics
 
     def returns(self, trained: Any) -> np.ndarray:
         """Held-out returns `[seeds, 16]` of the mean, or the likeliest, action."""
         return np.asarray(self.judge(trained[0]))
 
-    def _arguments(self, number: int) -> tuple[Any, ...]:
-        """Everything `train_chunk` takes, for the seeds of one run."""
-        algorithm, scalars = self.recipe
+    def _arrays(self, number: int) -> tuple[Any, ...]:
+        """What `train_chunk` takes besides, for the seeds of one run."""
+        from structjax.rl.trainer import begin, spread
+
         seeds = np.arange(self.job.seeds) + 1000 * number
         keys, variables = self.initial(seeds)
-        state = spread(begin(algorithm, keys, variables), self.job.seeds)
+        state = spread(begin(self.recipe.algorithm, keys, variables), self.job.seeds)
         looks = jnp.zeros(self.updates, bool)
-        task = self.policy, self.task
-        return algorithm, *task, state, self.training, self.selection, scalars, looks
+        return state, self.training, self.selection, self.recipe.scalars, looks
 
     def _initial(self, seed: jax.Array) -> tuple[jax.Array, Any]:
         """Key and first weights of a training seed."""

@@ -15,11 +15,8 @@ import jax.numpy as jnp
 from structjax.errors import StructjaxError
 from structjax.forms import LARGEST
 from structjax.ranges import real_number, whole_number
-<<<<<<< HEAD
 from structjax.rl.batch import choose
-=======
 from structjax.rl.config import MOST
->>>>>>> breaker
 from structjax.rl.coordinates import Coordinates, at, coordinates
 from structjax.rl.strategies import (
     MIRRORED,

@@ -92,18 +92,13 @@ class Training:
         self._state: TrainState | None = None
 
     def run(self) -> Outcome:
-<<<<<<< HEAD
         """Trains, evaluates on the test seeds, writes both tables.
 
         Raises:
           StructjaxError: a checkpoint to go on from is damaged.
           ProgramFailed: a return of the start or of training is not finite.
         """
-        rows = list(self.directory.step("start", self._start))
-=======
-        """Trains, evaluates on the test seeds, writes both tables."""
         rows = list(self.directory.step("start", self._start, _ROWS))
->>>>>>> breaker
         for first, last in self.plan.chunks():
             compute = partial(self._chunk, first, last)
             rows += self.directory.step(f"chunk{last}", compute, _ROWS)
