@@ -133,7 +133,8 @@ def _refuse(error: StructjaxError, arguments: list[str]) -> int:
         sys.stdout.flush()
     except OSError:  # stdout is full or gone
         _drop_stdout()
-        print_error(error, as_json=False)
+        if as_json:
+            print_error(error, as_json=False)
     return error.exit_code
 
 

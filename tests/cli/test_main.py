@@ -1,5 +1,6 @@
 """The entry point, before any command is known."""
 
+import errno
 import sys
 
 import pytest
@@ -7,6 +8,8 @@ from cli.commands import refused
 from cli.commands import run as command
 
 from structjax.__main__ import run
+from structjax.cli.main import _refuse
+from structjax.errors import StructjaxError
 
 
 class Interrupted:
@@ -52,3 +55,16 @@ def test_another_error_is_not_taken_for_a_lack_of_memory(capsys, monkeypatch):
     monkeypatch.setattr("structjax.tasks.registry.task_names", fail)
     with pytest.raises(RuntimeError, match="a fault of ours"):
         command(capsys, "tasks")
+
+
+def test_a_stdout_that_is_full_every_time_is_told_once(monkeypatch, capsys):
+    """Python may keep what it could not write, and fail again at the next flush."""
+
+    def full():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys.stdout, "flush", full)
+    monkeypatch.setattr(_refuse.__globals__["os"], "dup2", lambda *_: None)
+    error = StructjaxError("no", kind="system", hint="yes")
+    assert _refuse(error, []) == 2
+    assert capsys.readouterr().err == "structjax: error: no; yes\n"

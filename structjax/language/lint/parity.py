@@ -24,7 +24,8 @@ _ODD = ("neg", "tanh", "nan_clean")
 _ODD_LOSSY = ("sin", "sign", "wrap_angle", "normalise", "reduce_sum", "reduce_mean")
 _EVEN = ("abs", "square", "cos", "norm")
 _ONE_SIDED = ("relu", "softplus", "sqrt", "exp", "log", "sigmoid")
-_PRODUCTS = ("mul", "div", "safe_div", "dot")
+_PRODUCTS = ("mul", "dot")
+_QUOTIENTS = ("div", "safe_div")
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,11 @@ def _product(values: Sequence[Parity]) -> Kind:
     return "mixed" if pure and "mixed" in kinds else "unknown"
 
 
+def _quotient(values: Sequence[Parity]) -> Kind:
+    """That of a product; but by 0 nothing can be said."""
+    return "unknown" if values[-1].kind == "zero" else _product(values)
+
+
 def _odd(values: Sequence[Parity]) -> Kind:
     return values[0].kind
 
@@ -270,6 +276,7 @@ _REDUCING = (
 _RULES = {
     **dict.fromkeys(("add", "sub"), _sum),
     **dict.fromkeys(_PRODUCTS, _product),
+    **dict.fromkeys(_QUOTIENTS, _quotient),
     **dict.fromkeys(_ODD, _odd),
     **dict.fromkeys(_ODD_LOSSY, _odd_lossy),
     **dict.fromkeys(_EVEN, _even),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from language.lint.numeric import evaluate
 from language.lint.terms import programs
 from language.test_render import EXPRESSIONS, MODULE
@@ -127,6 +127,7 @@ def check_kinds(structure, names):
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(EXPRESSIONS)
+@example("(-float(((obs.tiles.y)[-1] < ((obs.tiles.x / 0.0))[-1])))")
 def test_what_is_called_even_or_odd_is_so(expression):
     try:
         structure = program(expression).structure
