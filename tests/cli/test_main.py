@@ -1,6 +1,7 @@
 """The entry point, before any command is known."""
 
 import errno
+import io
 import sys
 
 import pytest
@@ -60,11 +61,11 @@ def test_another_error_is_not_taken_for_a_lack_of_memory(capsys, monkeypatch):
 def test_a_stdout_that_is_full_every_time_is_told_once(monkeypatch, capsys):
     """Python may keep what it could not write, and fail again at the next flush."""
 
-    def full():
-        raise OSError(errno.ENOSPC, "No space left on device")
+    class Full(io.StringIO):
+        def flush(self):
+            raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(sys.stdout, "flush", full)
-    monkeypatch.setattr(_refuse.__globals__["os"], "dup2", lambda *_: None)
+    monkeypatch.setattr(sys, "stdout", Full())
     error = StructjaxError("no", kind="system", hint="yes")
     assert _refuse(error, []) == 2
     assert capsys.readouterr().err == "structjax: error: no; yes\n"
