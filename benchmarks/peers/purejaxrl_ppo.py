@@ -1,10 +1,12 @@
 """purejaxrl's PPO (main of 2024-09), from a checkout named by `--purejaxrl PATH`.
 
 Around its breakages: `step` of gymnax 1.x gives six values; hidden layers of 256 are
-fixed in the continuous file, so the network is replaced by 2x64 tanh with the same
-initialisers; actions are clipped to +-1 there, here the environment clips. Its
-per-step `info`, which it stacks over the whole run, is cut down to nothing. Not like
-for like: a truncated episode counts as terminated; one optimiser for actor and critic.
+fixed in the continuous file, so the network is replaced by 2x64 tanh; actions are
+clipped to +-1 there, here the environment clips. Its initial weights are normal, not
+orthogonal: with jax 0.10.2 on CPUs, the vmapped run hung most times with the QR
+decomposition inside (every thread of XLA waiting), and never without. Its per-step
+`info`, which it stacks over the whole run, is cut down to nothing. Not like for like: a
+truncated episode counts as terminated; one optimiser for actor and critic.
 """
 
 import importlib
@@ -24,7 +26,7 @@ from peers.gymnax_env import FiveTuple, discrete, episode_returns
 
 
 class Network(nn.Module):
-    """purejaxrl's actor and critic with 64 units, for a continuous action."""
+    """Actor and critic as in purejaxrl with 64 units, for a continuous action."""
 
     action_dim: int
     activation: str = "tanh"
@@ -42,14 +44,15 @@ class Network(nn.Module):
 
     @nn.nowrap
     def tower(self, obs: jax.Array, size: int, scale: float) -> jax.Array:
-        """Two hidden layers and one out, orthogonal initial weights."""
+        """Two hidden layers and one out."""
         for _ in range(2):
             obs = nn.tanh(_dense(64, 2.0**0.5)(obs))
         return _dense(size, scale)(obs)
 
 
 def _dense(size: int, scale: float) -> nn.Dense:
-    return nn.Dense(size, kernel_init=nn.initializers.orthogonal(scale))
+    kernel = nn.initializers.variance_scaling(scale**2, "fan_in", "normal")
+    return nn.Dense(size, kernel_init=kernel)
 
 
 def prepare(job: Job) -> Arm:
