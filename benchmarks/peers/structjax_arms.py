@@ -80,9 +80,11 @@ def configuration(kind: str, job: Job) -> Any:
 
 
 def _tuned(kind: str, found: Any, environment: str) -> Any:
-    """The preset; `group` with Pendulum's discount, `ppo` with the Zoo's numbers."""
-    if kind == "group" and environment == "Pendulum-v1":
-        return replace(found, gamma=0.95)
+    """The preset: `network` for `group`, as this is one; `ppo` with the Zoo's numbers."""
+    from structjax.rl.presets import preset
+
+    if kind == "group":
+        return preset("network")
     if kind != "ppo":
         return found
     chosen = settings.ZOO[environment]
