@@ -80,7 +80,7 @@ def configuration(kind: str, job: Job) -> Any:
 
 
 def _tuned(kind: str, found: Any, environment: str) -> Any:
-    """The preset: `network` for `group`, as this is one; `ppo` with the Zoo's numbers."""
+    """The preset: `network` for `group`; `ppo` with the numbers of the Zoo."""
     from structjax.rl.presets import preset
 
     if kind == "group":
