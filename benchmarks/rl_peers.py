@@ -200,6 +200,7 @@ def main() -> None:
     options = options_of(sys.argv[1:])
     name = options.name or f"rl_peers_{options.mode.replace('-', '_')}"
     rows = [machine()]
+    path = write_rows(name, rows)
     for found in MODES[options.mode](options):
         rows += found
         path = write_rows(name, rows)

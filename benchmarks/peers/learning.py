@@ -38,7 +38,8 @@ def _rows(name: str, job: Job) -> list[dict[str, Any]]:
 
     arm = prepare(name, job)
     each = arm.env_steps // job.seeds
-    if each > job.steps:  # one update is more than the budget
+    if each > job.steps:
+        print(f"{name}: one update takes {each} steps, the budget is {job.steps}")
         return []
     done = arm.run(0)
     # Pendulum's episodes all have full length; peers do not count CartPole's.
