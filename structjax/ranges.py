@@ -1,6 +1,7 @@
 """Ranges of options, checked when a configuration is made."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from structjax.errors import StructjaxError
@@ -33,6 +34,21 @@ def real_number(
     real = isinstance(value, int | float) and not isinstance(value, bool)
     if not (real and low <= value < math.inf) or (high is not None and value > high):
         raise _refused(name, value, f"a finite number {_between(low, high)}")
+
+
+def one_of(options: Any, name: str, accepted: Sequence[str]) -> None:
+    """Checks an option that is one of a few words.
+
+    Raises:
+      StructjaxError: it is another.
+    """
+    value = getattr(options, name)
+    if value not in accepted:
+        raise StructjaxError(
+            f"option {name} is {value!r:.60}",
+            kind="options",
+            hint=f"accepted: {', '.join(accepted)}",
+        )
 
 
 def seed_number(value: int, name: str) -> int:

@@ -1,7 +1,7 @@
 """The arms of the experiment: what is trained, what it starts from, where it is."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,13 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from structjax.demonstration import load_demonstration
 from structjax.imitation import PRESETS, fit_anchored, fit_best
 from structjax.ledger import Ledger
+from structjax.manifest import read_manifest
 from structjax.policy import MLPPolicy, StructuredPolicy, variables_from, weights
 from structjax.policy_file import LoadedPolicy, load_policy
+from structjax.rl.plan import Plan
 from structjax.rl.trainer import stack
+from structjax.rl.training import Training
 from structjax.rollout import play_stacked
 from structjax.runs import RunDirectory
 from structjax.starts import floor_values
@@ -41,11 +45,13 @@ class Arm:
       policy: `initial`, `refined`, `zero_shot`, `best` or `mlp`.
       fit: `none` (the written values), `imitation` (the paper's recipe) or `anchored`.
       seeds: number of training seeds.
+      shown: demonstrations to fit to, unless `fit` is `none`.
     """
 
     policy: str
     fit: str
     seeds: int
+    shown: tuple[str, ...] = DEMONSTRATIONS
 
     @property
     def name(self) -> str:
@@ -55,7 +61,11 @@ class Arm:
     @property
     def demonstrations(self) -> tuple[str, ...]:
         """What it is fitted to; one empty name when to nothing."""
-        return ("",) if self.fit == "none" else DEMONSTRATIONS
+        return ("",) if self.fit == "none" else self.shown
+
+    def facts(self) -> dict[str, Any]:
+        """What names the arm in its run."""
+        return {"policy": self.policy, "fit": self.fit, "seeds": self.seeds}
 
     def labels(self) -> tuple[Mapping[str, Any], ...]:
         """What tells its runs apart: demonstration and training seed."""
@@ -87,13 +97,52 @@ class Begun(NamedTuple):
     stacked: Any
 
 
-def opened(
-    path: Path, task: Task, options: dict[str, Any]
-) -> AbstractContextManager[RunDirectory]:
-    """The run directory of an arm, new or to be continued."""
-    if (path / "manifest.json").exists():
-        return RunDirectory.resume(path, config=options)
-    return RunDirectory.create(path, kind="rl", task=task.name, config=options)
+def train(
+    path: Path,
+    task: Task,
+    options: dict[str, Any],
+    prepare: Callable[[Ledger], tuple[Plan, Any]],
+) -> None:
+    """Trains in a run directory, unless an earlier call has finished it.
+
+    Args:
+      path: the directory, new or to be continued.
+      task: the task.
+      options: what the run is to be told from others by.
+      prepare: what it books -> the plan and the starting variables `[S, ...]`.
+    """
+    begun = (path / "manifest.json").exists()
+    if begun and read_manifest(path)["status"] == "done":
+        return
+    opened = (
+        RunDirectory.resume(path, config=options)
+        if begun
+        else RunDirectory.create(path, kind="rl", task=task.name, config=options)
+    )
+    with opened as directory:
+        began = time.monotonic()
+        try:
+            _train(directory, path.name, *prepare(directory.ledger))
+            directory.manifest["status"] = "done"
+        finally:
+            spent = directory.manifest.get("seconds", 0.0)
+            directory.manifest["seconds"] = spent + time.monotonic() - began
+
+
+def _train(directory: RunDirectory, name: str, plan: Plan, stacked: Any) -> None:
+    with tqdm(total=plan.updates, desc=name, unit="update") as bar:
+
+        def listen(done: int, score: float) -> None:
+            bar.set_postfix_str(f"selection return {score:.1f}")
+            bar.update(done - bar.n)
+
+        Training(directory, plan, stacked, listen).run()
+
+
+def recorded(path: Path) -> dict[str, Any]:
+    """What a run counted, how long it took and at which commit it was begun."""
+    manifest = read_manifest(path)
+    return {key: manifest.get(key) for key in ("commit", "ledger", "seconds")}
 
 
 def collect(runs: Mapping[str, Path], folder: Path, name: str) -> None:

@@ -12,17 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from arms import ARMS, Arm, begin, collect, opened
-from tqdm import tqdm
+from arms import ARMS, Arm, begin, collect, recorded, train
 
 from structjax.compilation import enable_compile_cache
 from structjax.files import write_json
 from structjax.ledger import Ledger
-from structjax.manifest import read_manifest
 from structjax.provenance import device, git_commit, versions
 from structjax.rl.plan import Plan
 from structjax.rl.presets import Config, preset, recipe, resolved
-from structjax.rl.training import Training
 from structjax.rollout import play
 from structjax.tasks.base import Task
 from structjax.tasks.registry import make_task
@@ -87,29 +84,19 @@ def _train(arm: Arm, task: Task, name: str, resets: int, runs: Path) -> None:
     """Trains one arm, or reads what an earlier call has done of it."""
     config = _config(arm, name)
     path = runs / name / arm.name
-    options = {"arm": asdict(arm), "recipe": asdict(config), "resets": resets}
-    with opened(path, task, options) as directory:
-        if directory.manifest.get("finished"):
-            directory.manifest["status"] = "done"
-            return
-        began = time.monotonic()
-        begun = begin(arm, task, config.std_floor, directory.ledger)
+    options = {"arm": arm.facts(), "recipe": asdict(config), "resets": resets}
+
+    def prepare(ledger: Ledger) -> tuple[Plan, Any]:
+        begun = begin(arm, task, config.std_floor, ledger)
         labels = arm.labels()
         algorithm, scalars = recipe(begun.policy, task, config, resets, len(labels))
-        milestones = tuple(n for n in (400,) if n < resets)
         plan = Plan(
             algorithm, begun.policy, task, scalars, labels, resets,
-            milestones=milestones, tracks=task.seeds["training"],
+            milestones=(400,) if resets > 400 else (), tracks=task.seeds["training"],
         )  # fmt: skip
-        with tqdm(total=plan.updates, desc=arm.name, unit="update") as bar:
+        return plan, begun.stacked
 
-            def listen(done: int, planned: int, score: float) -> None:
-                bar.set_postfix_str(f"selection return {score:.1f}")
-                bar.update(done - bar.n)
-
-            Training(directory, plan, begun.stacked, listen).run()
-        directory.manifest["seconds"] = time.monotonic() - began
-        directory.manifest |= {"status": "done", "finished": True}
+    train(path, task, options, prepare)
 
 
 def write_results(name: str, arms: Sequence[Arm], runs: Path, folder: Path) -> None:
@@ -119,20 +106,20 @@ def write_results(name: str, arms: Sequence[Arm], runs: Path, folder: Path) -> N
         folder / f"{name}.json",
         {
             "preset": name,
-            "arms": [_facts(arm, runs / name / arm.name, name) for arm in arms],
+            "arms": [
+                {
+                    **arm.facts(),
+                    "recipe": asdict(_config(arm, name)),
+                    **recorded(runs / name / arm.name),
+                }
+                for arm in arms
+            ],
             "device": device(),
             "commit": git_commit(),
             "versions": versions(),
         },
     )
     print(f"wrote {folder}/{name}_*.csv.gz")
-
-
-def _facts(arm: Arm, run: Path, name: str) -> dict[str, Any]:
-    """What an arm was trained with, what it counted and how long it took."""
-    manifest = read_manifest(run)
-    kept = {key: manifest.get(key) for key in ("commit", "ledger", "seconds")}
-    return {**asdict(arm), "recipe": asdict(_config(arm, name)), **kept}
 
 
 if __name__ == "__main__":

@@ -5,15 +5,13 @@ resets and five training seeds; rows of all of them go into `results/`.
 """
 
 import argparse
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-import jax
-import numpy as np
-from arms import Arm, begin, collect, opened
-from tqdm import tqdm
+from arms import Arm, begin, collect, recorded, train
 
 from structjax.compilation import enable_compile_cache
 from structjax.files import write_json
@@ -22,7 +20,6 @@ from structjax.provenance import device, git_commit, versions
 from structjax.rl.config import PAPER, PRESETS, RLConfig
 from structjax.rl.plan import Plan
 from structjax.rl.presets import recipe
-from structjax.rl.training import Training
 from structjax.tasks.base import Task
 from structjax.tasks.registry import make_task
 
@@ -30,7 +27,6 @@ HERE = Path(__file__).parent
 WINDOWS = (1, 5, 10, 25, 50, 100, 150, 300)
 SEEDS = 5
 RESETS = 400
-DEMONSTRATION = "car_racing/human_1"
 
 
 def window_recipes() -> dict[str, RLConfig]:
@@ -83,44 +79,29 @@ def main() -> None:
 
 def sweep(name: str, recipes: Mapping[str, RLConfig], task: Task, runs: Path) -> None:
     """Trains one arm per recipe and writes the rows of all of them."""
-    began = time.monotonic()
-    labels = tuple(
-        {"demonstration": DEMONSTRATION, "training_seed": seed} for seed in range(SEEDS)
-    )
-    for arm, config in tqdm(recipes.items(), desc=name, unit="recipe"):
-        path = runs / arm
-        if (path / "evaluations.csv").exists():
-            continue
-        begun = begin(Arm("refined", "imitation", 1), task, config.std_floor, Ledger())
-        stacked = jax.tree.map(
-            lambda leaf: np.repeat(leaf[:1], SEEDS, 0), begun.stacked
-        )
-        algorithm, scalars = recipe(begun.policy, task, config, RESETS, SEEDS)
-        plan = Plan(
-            algorithm, begun.policy, task, scalars, labels, RESETS,
-            tracks=task.seeds["training"],
-        )  # fmt: skip
+    arm = Arm("refined", "imitation", SEEDS, ("car_racing/human_1",))
+    for label, config in recipes.items():
         options = {"recipe": asdict(config), "resets": RESETS}
-        with opened(path, task, options) as directory:
-            Training(directory, plan, stacked).run()
-            directory.manifest["status"] = "done"
-    _write(name, recipes, runs, time.monotonic() - began)
+        train(runs / label, task, options, partial(_prepare, arm, config, task))
+    collect({label: runs / label for label in recipes}, HERE / "results", name)
+    facts = {
+        label: {"recipe": asdict(config), **recorded(runs / label)}
+        for label, config in recipes.items()
+    }
+    origin = {"device": device(), "commit": git_commit(), "versions": versions()}
+    write_json(HERE / "results" / f"{name}.json", {"recipes": facts, **origin})
 
 
-def _write(
-    name: str, recipes: Mapping[str, RLConfig], runs: Path, seconds: float
-) -> None:
-    collect({arm: runs / arm for arm in recipes}, HERE / "results", name)
-    write_json(
-        HERE / "results" / f"{name}.json",
-        {
-            "recipes": {arm: asdict(config) for arm, config in recipes.items()},
-            "seconds": seconds,
-            "device": device(),
-            "commit": git_commit(),
-            "versions": versions(),
-        },
-    )
+def _prepare(
+    arm: Arm, config: RLConfig, task: Task, ledger: Ledger
+) -> tuple[Plan, Any]:
+    begun = begin(arm, task, config.std_floor, ledger)
+    algorithm, scalars = recipe(begun.policy, task, config, RESETS, SEEDS)
+    plan = Plan(
+        algorithm, begun.policy, task, scalars, arm.labels(), RESETS,
+        tracks=task.seeds["training"],
+    )  # fmt: skip
+    return plan, begun.stacked
 
 
 if __name__ == "__main__":

@@ -22,6 +22,20 @@ def stored(command: Any) -> dict[str, Any]:
     }
 
 
+def one_run(new: Path | None, old: Path | None) -> None:
+    """Refuses to start a run and to continue one at once.
+
+    Raises:
+      StructjaxError: both are named.
+    """
+    if new is not None and old is not None:
+        raise StructjaxError(
+            "--run and --resume were both given",
+            kind="options",
+            hint="--run names a new run, --resume continues one",
+        )
+
+
 def restored(command: Command, directory: Path) -> Command:
     """The command with the options of its first call where none is given now.
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import tyro
 
-from structjax.cli.options import restored, stored
+from structjax.cli.options import one_run, restored, stored
 from structjax.cli.output import print_json, progress, text_table
 from structjax.compilation import compile_clock, enable_compile_cache
 from structjax.errors import StructjaxError
@@ -75,12 +75,7 @@ class Refine:
 
     def run_command(self) -> int:
         """Runs the loop to its end and prints a summary."""
-        if self.run is not None and self.resume is not None:
-            raise StructjaxError(
-                "--run and --resume were both given",
-                kind="options",
-                hint="--run names a new run, --resume continues one",
-            )
+        one_run(self.run, self.resume)
         if self.resume is not None:
             _check_task(self.task, self.resume)
             return restored(self, self.resume)._run()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from structjax.cli.options import restored, stored
+from structjax.cli.options import one_run, restored, stored
 from structjax.cli.output import (
     print_error,
     print_json,
@@ -84,12 +84,7 @@ class Rl:
 
     def run_command(self) -> int:
         """Trains, evaluates, prints one line per seed."""
-        if self.run is not None and self.resume is not None:
-            raise StructjaxError(
-                "--run and --resume were both given",
-                kind="options",
-                hint="--run names a new run, --resume continues one",
-            )
+        one_run(self.run, self.resume)
         if self.resume is not None:
             return restored(self, self.resume)._run()
         return self._run()
@@ -222,7 +217,7 @@ class _Bar:
     def __exit__(self, *_: object) -> None:
         self._bar.close()
 
-    def update(self, done: int, planned: int, score: float) -> None:
+    def update(self, done: int, score: float) -> None:
         """Moves the bar to the updates that are done."""
         self._bar.set_postfix_str(f"selection return {score:.1f}")
         self._bar.update(done - self._bar.n)
@@ -259,7 +254,9 @@ def _save(
     from structjax.rl.starting import save_trained
 
     for name, stacked in outcome.checkpoints.items():
-        for index, seed in enumerate(seeds if name != "start" else seeds[:1]):
+        # A program's start is the same for every seed, a new network's is not.
+        same = name == "start" and begun.program is not None
+        for index, seed in enumerate(seeds[:1] if same else seeds):
             variables = jax.tree.map(lambda leaf, i=index: leaf[i], stacked)
             path = directory.path / "params" / f"seed{seed}_{name}.json"
             save_trained(path, begun, variables, task)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from structjax.errors import StructjaxError
 from structjax.forms import LARGEST
-from structjax.ranges import real_number, whole_number
+from structjax.ranges import one_of, real_number, whole_number
 
 Ratio = Literal["window_product", "window_geometric", "sequence_geometric", "per_step"]
 Advantage = Literal["group_time", "group_return", "rloo", "gae"]
@@ -102,7 +102,7 @@ class RLConfig:
           StructjaxError: a value that is not accepted.
         """
         for name, literal in LITERALS.items():
-            _one_of(self, name, get_args(literal))
+            one_of(self, name, get_args(literal))
         for name in ("window", "groups", "episodes", "epochs", "minibatches"):
             whole_number(self, name, low=1, high=MOST)
         for name in ("gamma", "gae_lambda", "clip_low", "std_floor"):
@@ -126,16 +126,6 @@ class RLConfig:
     def resets_per_update(self) -> int:
         """Episodes that one update plays."""
         return self.groups * self.episodes
-
-
-def _one_of(config: Any, name: str, accepted: tuple[str, ...]) -> None:
-    value = getattr(config, name)
-    if value not in accepted:
-        raise StructjaxError(
-            f"option {name} is {value!r:.60}",
-            kind="options",
-            hint=f"accepted: {', '.join(accepted)}",
-        )
 
 
 def _check_pairs(config: RLConfig) -> None:

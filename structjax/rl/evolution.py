@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from structjax.errors import StructjaxError
 from structjax.forms import LARGEST
-from structjax.ranges import real_number, whole_number
+from structjax.ranges import one_of, real_number, whole_number
 from structjax.rl.batch import choose
 from structjax.rl.config import MOST
 from structjax.rl.coordinates import Coordinates, at, coordinates
@@ -66,12 +66,7 @@ class EvolutionConfig:
         Raises:
           StructjaxError: a value that is not accepted.
         """
-        if self.strategy not in get_args(Strategy):
-            raise StructjaxError(
-                f"option strategy is {self.strategy!r:.60}",
-                kind="options",
-                hint=f"accepted: {', '.join(get_args(Strategy))}",
-            )
+        one_of(self, "strategy", get_args(Strategy))
         whole_number(self, "population", low=4, high=MOST)
         whole_number(self, "episodes", low=1, high=MOST)
         for name in ("sigma", "learning_rate"):

@@ -32,8 +32,8 @@ from structjax.rollout import Mode
 from structjax.runs import RunDirectory
 
 MODES: tuple[Mode, ...] = ("mean", "sampled")
-Listener = Callable[[int, int, float], None]
-"""Told (updates done, updates planned, mean selection return) after every chunk."""
+Listener = Callable[[int, float], None]
+"""Told (updates done, mean selection return) after every chunk."""
 
 
 _ROWS = [
@@ -200,7 +200,7 @@ class Training:
         if last in self.plan.kept() or last == self.plan.updates:
             save_tree(folder / f"kept{last}.npz", self._variables(state))
         for old in folder.glob("state*.npz"):
-            if old.stem not in (f"state{first}", f"state{last}"):
+            if int(old.stem.removeprefix("state")) < first:
                 old.unlink(missing_ok=True)
         self._state = state
 
@@ -210,7 +210,7 @@ class Training:
         return {"current": current, "best": best.variables, "update": best.update}
 
     def _state_after(self, update: int) -> TrainState:
-        if self._state is not None:
+        if self._state is not None and int(self._state.update) == update:
             return self._state
         path = self.directory.path / "checkpoints" / f"state{update}.npz"
         return spread(load_tree(path, self._begin()), self.plan.runs)
@@ -293,7 +293,7 @@ class Training:
             return
         latest = [row["mean"] for row in rows if row["update"] == rows[-1]["update"]]
         mean = float(np.mean(np.array(latest, float)))
-        self.listen(last, self.plan.updates, mean)
+        self.listen(last, mean)
 
 
 class _Stopwatch:

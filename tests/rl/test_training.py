@@ -56,7 +56,7 @@ def without_seconds(table):
 
 @pytest.mark.parametrize("stop", [5, 10])
 def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(tmp_path, whole, stop):
-    def interrupt(done, planned, score):
+    def interrupt(done, score):
         if done == stop:
             raise KeyboardInterrupt
 
@@ -86,6 +86,20 @@ def test_a_kill_between_the_state_and_its_entry_loses_one_chunk(tmp_path, whole)
     with RunDirectory.resume(path, config={}) as directory:
         outcome = Training(directory, plan(), start()).run()
     pd.testing.assert_frame_equal(outcome.evaluations, whole[1].evaluations)
+
+
+def test_a_first_step_computed_again_does_not_lead_the_later_ones(tmp_path, whole):
+    """As the message about a damaged result advises: delete it to compute it again."""
+    path = tmp_path / "run"
+    with created(path) as directory:
+        Training(directory, plan(), start()).run()
+    folder = path / "checkpoints"
+    for name in ("start.json", "evaluation.json", "chunk12.json"):
+        (folder / name).unlink()
+    with RunDirectory.resume(path, config={}) as directory:
+        outcome = Training(directory, plan(), start()).run()
+    pd.testing.assert_frame_equal(outcome.evaluations, whole[1].evaluations)
+    assert outcome.best_update.tolist() == whole[1].best_update.tolist()
 
 
 def test_every_reset_and_step_is_counted(whole):
