@@ -131,3 +131,12 @@ def test_a_run_without_a_curve(tmp_path):
     run = write_curve(tmp_path / "done", [[1, 2]])
     with pytest.raises(StructjaxError, match="a curve has no checkpoint, 'best'"):
         read(f"{run}@best")
+
+
+def test_curves_of_different_tasks_are_not_drawn_together(tmp_path):
+    first = write_curve(tmp_path / "first", [[1, 2], [3, 4]])
+    second = write_curve(tmp_path / "second", [[1, 2], [3, 4]])
+    write_manifest(second, task="pendulum")
+    names = [str(first), str(second)]
+    with pytest.raises(StructjaxError, match="in their task: car_racing, pendulum"):
+        read_curves(names, "resets", "mean")

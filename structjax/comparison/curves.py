@@ -87,7 +87,8 @@ def read_curves(
     """The arms that the arguments of `structjax curves` name.
 
     Raises:
-      StructjaxError: one cannot be read, or its numbers are not curves.
+      StructjaxError: one cannot be read, its numbers are not curves, or the arms are of
+        different tasks.
     """
     columns = ("training_seed", "update", x, y)
     sources = [
@@ -102,6 +103,12 @@ def read_curves(
                 kind="checkpoint",
                 hint="leave out @CHECKPOINT",
             )
+    if len(tasks := sorted({s.task for s in sources if s.task})) > 1:
+        raise StructjaxError(
+            f"the arms differ in their task: {', '.join(tasks)}",
+            kind="task",
+            hint="draw arms of the same task",
+        )
     chosen = chosen_labels([source.label for source in sources], labels)
     arms = [_arm(source, x, y) for source in sources]
     return [replace(a, label=label) for a, label in zip(arms, chosen, strict=True)]
