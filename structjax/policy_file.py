@@ -150,7 +150,15 @@ def policy_task(spec: str | None, path: Path) -> Task:
     if os.path.isdir(path):
         return load_task(task_spec(read_manifest(path)))
     if path.suffix == ".json":
-        return load_task(network_task(path) or _read_saved(path)["task"])
+        name = network_task(path) or _read_saved(path)["task"]
+        try:
+            return load_task(name)
+        except StructjaxError:
+            raise StructjaxError(
+                f"{path} was made for task {name!r}, which is not built in",
+                kind="task",
+                hint="name the task's file: --task path/to/file.py:function",
+            ) from None
     return load_task("car_racing")
 
 

@@ -355,6 +355,22 @@ def test_what_is_no_arm(tmp_path):
     (tmp_path / "bad.json").write_text('{"task": "car_racing"}')
     words = refusal(lambda: arms_of(tmp_path / "bad.json", path))
     assert "bad.json is not an evaluation: simulator is missing" in words
+    empty = write_evaluation(tmp_path / "empty.json", [1.0])
+    text = empty.read_text().replace("[1000]", "[]").replace("[1.0]", "[]")
+    empty.write_text(text)
+    words = refusal(lambda: arms_of(empty, path))
+    assert "empty.json is not an evaluation: it has 0 seeds and 0 values" in words
+
+
+def test_evaluations_are_labelled_with_the_seeds_they_have(tmp_path):
+    values = [1.0, 2.0, 4.0]
+    for first, expected in ((2000, "2000:2003"), (5, "5:8")):
+        one = write_evaluation(tmp_path / "one.json", values, first=first)
+        two = write_evaluation(tmp_path / "two.json", values[::-1], first=first)
+        assert [arm.seeds for arm in arms_of(one, two)] == [expected] * 2
+    one = write_evaluation(tmp_path / "one.json", [*range(10)], first=2000)
+    two = write_evaluation(tmp_path / "two.json", [*range(1, 11)], first=2000)
+    assert [arm.seeds for arm in arms_of(one, two)] == ["gate"] * 2
 
 
 def test_latex_is_escaped():

@@ -181,6 +181,14 @@ def test_the_probability_of_improvement_by_hand_and_against_scipy():
     assert found.n == (3, 2)
 
 
+def test_no_unit_is_dropped_where_the_samples_have_other_strata():
+    # 2 of 2 pairs of "a" are won; with the unit of "b", that only the first has, 2 of 4.
+    found = probability_of_improvement(
+        [3, 3, 0, 0], [1, 1], unit="runs", strata=(["a", "a", "b", "b"], ["a", "a"])
+    )
+    assert (found.probability, found.strata, found.n) == (0.5, 1, (4, 2))
+
+
 def test_the_probability_of_improvement_is_averaged_over_strata():
     # In "easy" the first wins nothing, in "hard" everything; pooled it is 1/4 + 1/2.
     a, b = [1.0, 1.0, 9.0, 9.0], [2.0, 2.0, 8.0, 8.0]

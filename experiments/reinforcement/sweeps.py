@@ -18,8 +18,9 @@ from structjax.files import write_json
 from structjax.ledger import Ledger
 from structjax.provenance import device, git_commit, versions
 from structjax.rl.config import PAPER, PRESETS, RLConfig
+from structjax.rl.evolution import EVOLUTION_PRESETS
 from structjax.rl.plan import Plan
-from structjax.rl.presets import recipe
+from structjax.rl.presets import Config, recipe
 from structjax.tasks.base import Task
 from structjax.tasks.registry import make_task
 
@@ -38,8 +39,8 @@ def window_recipes() -> dict[str, RLConfig]:
     }
 
 
-def objective_recipes() -> dict[str, RLConfig]:
-    """The paper's recipe with other objectives, and the recommended one as it is."""
+def objective_recipes() -> dict[str, Config]:
+    """The paper's recipe with other objectives, and two recipes of ours as they are."""
     step = replace(PAPER, ratio="per_step", window_ends="truncated")
     critic = replace(step, advantage="gae", reward_scale=0.1)
     return {
@@ -56,7 +57,8 @@ def objective_recipes() -> dict[str, RLConfig]:
         "ppo": replace(critic, minibatches=4),
         "absorbing": replace(PAPER, grouping="absorbing"),
         "four_tracks": replace(PAPER, groups=4, episodes=5),
-        "ours": PRESETS["group"],
+        "group": PRESETS["group"],
+        "es_small": EVOLUTION_PRESETS["es_small"],
     }  # fmt: skip
 
 
@@ -77,7 +79,7 @@ def main() -> None:
         sweep(name, SWEEPS[name](), task, options.runs / name)
 
 
-def sweep(name: str, recipes: Mapping[str, RLConfig], task: Task, runs: Path) -> None:
+def sweep(name: str, recipes: Mapping[str, Config], task: Task, runs: Path) -> None:
     """Trains one arm per recipe and writes the rows of all of them."""
     arm = Arm("refined", "imitation", SEEDS, ("car_racing/human_1",))
     for label, config in recipes.items():
@@ -93,7 +95,7 @@ def sweep(name: str, recipes: Mapping[str, RLConfig], task: Task, runs: Path) ->
 
 
 def _prepare(
-    arm: Arm, config: RLConfig, task: Task, ledger: Ledger
+    arm: Arm, config: Config, task: Task, ledger: Ledger
 ) -> tuple[Plan, Any]:
     begun = begin(arm, task, config.std_floor, ledger)
     algorithm, scalars = recipe(begun.policy, task, config, RESETS, SEEDS)

@@ -49,7 +49,8 @@ class Rl:
     car_racing)."""
     preset: str = "recommended"
     """Recipe: paper (arXiv 2610.01652), group, network, gspo, grpo, reinforce, ppo, es,
-    es_small; recommended is group for programs and network for networks."""
+    es_small, es_network; recommended is es_small for programs and es_network for
+    networks."""
     settings: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """One option of the recipe as name=value, e.g. learning_rate=0.001; may be given
     several times."""
@@ -134,6 +135,7 @@ class Rl:
         return policy_task(self.task, Path(policy))
 
     def _train(self, policy: str, task: "Task", path: Path) -> dict[str, Any]:
+        from structjax.rl.config import RLConfig
         from structjax.rl.plan import Plan
         from structjax.rl.presets import changed, preset, recipe, resolved
         from structjax.rl.starting import check_noise, start
@@ -145,7 +147,8 @@ class Rl:
         begun = start(
             policy, task, seeds, std_floor=config.std_floor, hidden=self.hidden
         )
-        check_noise(begun, task)
+        if isinstance(config, RLConfig):
+            check_noise(begun, task)
         tell(begun.note)
         algorithm, scalars = recipe(begun.policy, task, config, self.resets, len(seeds))
         plan = Plan(

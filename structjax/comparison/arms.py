@@ -24,6 +24,7 @@ from structjax.comparison.sources import (
 from structjax.errors import StructjaxError
 from structjax.forms import mismatch, read_form
 from structjax.manifest import EVALUATION, read_manifest
+from structjax.tasks.base import DEFAULT_SEEDS
 
 COLUMNS = ("training_seed", "checkpoint", "mode", "episode_seed", "return")
 
@@ -144,17 +145,16 @@ def _fixed(
         wanted = getattr(selection, key)
         if wanted not in (None, evaluation[key]):
             raise _absent(path, key, wanted, [evaluation[key]])
-    rows = {
-        "training_seed": "",
-        "episode_seed": list(map(str, evaluation["seeds"])),
-        "return": list(map(str, evaluation["values"])),
-    }
-    if len(evaluation["seeds"]) != len(evaluation["values"]):
-        counts = (
-            f"{len(evaluation['seeds'])} seeds and {len(evaluation['values'])} values"
-        )
+    seeds, values = evaluation["seeds"], evaluation["values"]
+    if not seeds or len(seeds) != len(values):
+        counts = f"{len(seeds)} seeds and {len(values)} values"
         text = f"{path} is not an evaluation: it has {counts}"
         raise StructjaxError(text, kind="arm", hint="write it again")
+    rows = {
+        "training_seed": "",
+        "episode_seed": list(map(str, seeds)),
+        "return": list(map(str, values)),
+    }
     source = Source(name.label, pd.DataFrame(rows), path, evaluation["task"])
     runs, tracks, returns = _matrix(source.rows, source)
     return Arm(
@@ -164,11 +164,19 @@ def _fixed(
         tracks=tracks,
         checkpoint="",
         mode=evaluation["mode"],
-        seeds=selection.seeds,
+        seeds=_set_of(seeds),
         simulator=evaluation["simulator"],
         metric=evaluation["metric"],
         task=source.task,
     )
+
+
+def _set_of(seeds: Sequence[int]) -> str:
+    """The name of a set of seeds; their range where they are no known one."""
+    for use, known in DEFAULT_SEEDS.items():
+        if list(known) == list(seeds):
+            return use
+    return f"{min(seeds)}:{max(seeds) + 1}"
 
 
 def arm_of(source: Source, selection: Selection) -> Arm:

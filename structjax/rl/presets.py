@@ -49,10 +49,10 @@ RECOMMENDED = "recommended"
 
 
 def resolved(name: str, network: bool) -> str:
-    """The preset's own name: `recommended` is `group`, for a network `network`."""
+    """The preset's own name: `recommended` is `es_small`, for a network `es_network`."""
     if name != RECOMMENDED:
         return name
-    return "network" if network else "group"
+    return "es_network" if network else "es_small"
 
 
 def changed(config: Config, settings: Sequence[str]) -> Config:

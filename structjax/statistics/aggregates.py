@@ -184,8 +184,8 @@ def probability_of_improvement(
       second: `[m]`.
       unit: what a unit is, in words.
       strata: labels of both; then pairs are formed and units resampled within each
-        label that both have, and the mean taken over these. If one of them has a single
-        unit, or there are none, all units form one stratum.
+        label, and the mean taken over these. If one of them has a single unit, or the
+        two samples have different labels, all units form one stratum.
       confidence: of the interval.
       resamples: how many.
       seed: of the resampling.
@@ -239,10 +239,12 @@ def _shared_strata(
     if strata is None:
         return whole
     left, right = (np.asarray(labels).astype(str) for labels in strata)
-    labels = [label for label in dict.fromkeys(left.tolist()) if label in right]
+    labels = dict.fromkeys(left.tolist())
+    if labels.keys() != set(right.tolist()):  # no unit is dropped silently
+        return whole
     found = [(np.where(left == x)[0], np.where(right == x)[0]) for x in labels]
     small = any(len(rows) < 2 or len(columns) < 2 for rows, columns in found)
-    return whole if small or not found else found
+    return whole if small else found
 
 
 def _drawn(

@@ -9,7 +9,9 @@ from toy import PROGRAM
 
 from structjax.cli.options import stored
 from structjax.cli.refine import Refine
+from structjax.policy_file import load_policy, save_policy
 from structjax.runs import RunDirectory
+from structjax.tasks.loading import load_task
 
 
 @pytest.fixture
@@ -308,3 +310,13 @@ def test_a_resumed_run_waits_unless_this_call_says_otherwise(tmp_path):
         patched.setattr(Refine, "_run", note)
         Refine(resume=tmp_path).run_command()
     assert again["wait"]
+
+
+def test_a_saved_policy_of_a_task_that_is_not_built_in(capsys, program, tmp_path):
+    task = load_task(TOY)
+    start, path = load_policy(program, task), tmp_path / "saved.json"
+    save_policy(path, start.program, start.values, task)
+    line = refused(capsys, "evaluate", path)
+    assert "was made for task 'toy', which is not built in" in line
+    assert "--task path/to/file.py:function" in line
+    assert run(capsys, "evaluate", path, "--task", TOY)[0] == 0
