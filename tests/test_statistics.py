@@ -182,7 +182,7 @@ def test_the_probability_of_improvement_by_hand_and_against_scipy():
 
 
 def test_no_unit_is_dropped_where_the_samples_have_other_strata():
-    # 2 of 2 pairs of "a" are won; with the unit of "b", that only the first has, 2 of 4.
+    # All pairs of "a" are won; with the units of "b", that only one has, half of them.
     found = probability_of_improvement(
         [3, 3, 0, 0], [1, 1], unit="runs", strata=(["a", "a", "b", "b"], ["a", "a"])
     )

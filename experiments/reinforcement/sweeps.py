@@ -94,9 +94,7 @@ def sweep(name: str, recipes: Mapping[str, Config], task: Task, runs: Path) -> N
     write_json(HERE / "results" / f"{name}.json", {"recipes": facts, **origin})
 
 
-def _prepare(
-    arm: Arm, config: Config, task: Task, ledger: Ledger
-) -> tuple[Plan, Any]:
+def _prepare(arm: Arm, config: Config, task: Task, ledger: Ledger) -> tuple[Plan, Any]:
     begun = begin(arm, task, config.std_floor, ledger)
     algorithm, scalars = recipe(begun.policy, task, config, RESETS, SEEDS)
     plan = Plan(

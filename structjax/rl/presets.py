@@ -49,7 +49,7 @@ RECOMMENDED = "recommended"
 
 
 def resolved(name: str, network: bool) -> str:
-    """The preset's own name: `recommended` is `es_small`, for a network `es_network`."""
+    """The preset's own name: `recommended` is `es_small`, for networks `es_network`."""
     if name != RECOMMENDED:
         return name
     return "es_network" if network else "es_small"
