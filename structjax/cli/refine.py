@@ -30,9 +30,9 @@ class Refine:
 
     Without options it replays a shipped transcript: no key, no network. Under `--json`
     the last line is {"run", "status", "best_round", "rounds": [{"round", "accepted",
-    "gate_mean", "gate_std", "gate_worst", "gate_outcomes"}], "evaluation": as of `evaluate`, "ledger":
-    {"resets", "env_steps", "llm_calls", "input_tokens", "output_tokens",
-    "replayed_calls"}, "seconds": {"total", "compile"}, "report"}.
+    "gate_mean", "gate_std", "gate_worst", "gate_outcomes"}], "evaluation": as of
+    `evaluate`, "ledger": {"resets", "env_steps", "llm_calls", "input_tokens",
+    "output_tokens", "replayed_calls"}, "seconds": {"total", "compile"}, "report"}.
     """
 
     task: tyro.conf.Positional[str | None] = None
