@@ -115,17 +115,18 @@ def test_the_target_stays_in_its_box():
 
 
 def test_the_target_runs_ahead_of_a_blocked_hand():
-    """Both fingers over the bar, then 40 steps down onto it: 0.4 m of target."""
+    """Both fingers over the bar, then down onto it for 50 steps."""
     bar = STARTS + (jnp.array(c.HINGE) + jnp.array([0.384, -0.125]))[None]
 
     @jax.jit
     def act(step, obs):
-        sideways = jnp.pad(25.0 * (bar - obs[:, :2]), ((0, 0), (0, 1)))
+        up = 8.0 * (0.3 - obs[:, 2:3])
+        sideways = jnp.concatenate([8.0 * (bar - obs[:, :2]), up], axis=1)
         down = jnp.broadcast_to(jnp.array([0.0, 0.0, -1.0]), (10, 3))
-        move = jnp.where(step < 60, jnp.clip(sideways, -1.0, 1.0), down)
+        move = jnp.where(step < 100, jnp.clip(sideways, -1.0, 1.0), down)
         return jnp.pad(move, ((0, 0), (0, 1)), constant_values=1.0)
 
-    info, _, _ = play(act, 100)
+    info, _, _ = play(act, 150)
     # bar's top 0.171 and half a finger, 0.045
     np.testing.assert_allclose(info["hand_z"][:, -1], 0.216, atol=0.01)
     assert info["target_lag"][:, -1].min() > 0.12
