@@ -16,16 +16,11 @@ from structjax.original.door_open import (
     import_simulator,
     run_episode,
 )
-from structjax.outcomes import Outcomes, reduce_outcomes
+from structjax.outcomes import reduce_outcomes
 from structjax.schema import Schema
+from structjax.tasks.door_open.task import OUTCOMES
 
 PACKAGES = (*PINNED, "gymnasium", "numpy")
-OUTCOMES: Outcomes = {
-    "min_distance": ("distance", "min"),
-    "final_distance": ("distance", "last"),
-    "success_ever": ("success", "max"),
-    "success_final": ("success", "last"),
-}
 
 
 class Recipe(NamedTuple):
