@@ -174,7 +174,7 @@ class TestContact:
 
     def pose(self, x, y, z=c.DOOR_Z):
         one, zero = jnp.ones(()), jnp.zeros(())
-        return Pose(jnp.asarray(x), jnp.asarray(y), jnp.asarray(z), one, zero)
+        return Pose(*map(jnp.asarray, (x, y, z)), one, one, zero)
 
     def test_the_gap_to_the_bar_from_behind(self):
         """0.05 m behind the axis: less the radii 0.021 and 0.0045."""
@@ -201,10 +201,10 @@ class TestContact:
         zero = jnp.zeros(())
         v = Velocity(zero, zero - 1.0, zero, zero, zero, zero)
         moved, impulse = contact.push(
-            row, v, 0, zero, hand_mass=3.0, inertia=jnp.asarray(c.HINGE_INERTIA),
+            row, v, zero, hand_mass=3.0, inertia=jnp.asarray(c.HINGE_INERTIA),
             friction=0.0, dt=0.0025,
         )  # fmt: skip
-        closing = contact.approach(row, moved, 0)[1]
+        closing = contact.approach(row, moved)[1]
         # what remains closes at most the gap, or opens the overlap slowly
         assert abs(float(closing)) <= 0.31
         assert float(impulse) == pytest.approx(3.0 * (float(moved.y) + 1.0), rel=1e-4)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open import contact
-from structjax.tasks.door_open.contact import Pose, Row, Velocity
+from structjax.tasks.door_open.contact import Pose, Velocity
 from structjax.tasks.door_open.observation import Body
 
 FINGER_TRAVEL: Final = (0.04, 0.03)  # m, right and left
@@ -144,20 +144,22 @@ class Analytic:
         self, state: AnalyticState, v: Velocity, inertia: jax.Array, dt: float
     ) -> Velocity:
         """Velocities after the impulses of all contacts."""
-        rows = contact_rows(state)
+        rows = contact.rows_of(finger_poses(state))
 
-        def once(_: int, carry: tuple[Velocity, list]) -> tuple[Velocity, list]:
-            v, applied = carry
-            for i, (finger, row) in enumerate(rows):
-                v, applied[i] = contact.push(
-                    row, v, finger, applied[i],
-                    hand_mass=self.hand_mass, inertia=inertia,
-                    friction=self.friction, dt=dt,
-                )  # fmt: skip
-            return v, applied
+        def one(
+            v: Velocity, contact_row: tuple[contact.Row, jax.Array]
+        ) -> tuple[Velocity, jax.Array]:
+            return contact.push(
+                contact_row[0], v, contact_row[1],
+                hand_mass=self.hand_mass, inertia=inertia,
+                friction=self.friction, dt=dt,
+            )  # fmt: skip
 
-        none = [jnp.zeros(()) for _ in rows]
-        return jax.lax.fori_loop(0, self.passes, once, (v, none))[0]
+        # Loops, not copies: the compilation is short.
+        applied = jnp.zeros_like(rows.gap)
+        for _ in range(self.passes):
+            v, applied = jax.lax.scan(one, v, (rows, applied))
+        return v
 
 
 class Press(NamedTuple):
@@ -181,15 +183,17 @@ def resistance(theta: jax.Array, omega: jax.Array) -> Press:
     return Press(torque, damping, inertia)
 
 
-def contact_rows(state: AnalyticState) -> list[tuple[int, Row]]:
-    """Every finger with every shape: (finger, row)."""
+def finger_poses(state: AnalyticState) -> Pose:
+    """The two fingers against the door, `[2]` each."""
     x = state.hand[0] - state.door_xy[0] - c.HINGE[0]
     y = state.hand[1] - state.door_xy[1] - c.HINGE[1]
-    cosine, sine = jnp.cos(state.theta), jnp.sin(state.theta)
-    rows = []
-    for i, side in enumerate(contact.SIDE):
-        place = y + side * (state.fingers[i] - FINGER_PLACE)
-        pose = Pose(x, place, state.hand[2], cosine, sine)
-        rows += [(i, contact.shape_row(pose, shape)) for shape in contact.SHAPES]
-        rows.append((i, contact.wall_row(pose)))
-    return rows
+    open_place = state.fingers - FINGER_PLACE  # of the right one; the left mirrors it
+    both = jnp.ones(2)
+    return Pose(
+        x=x * both,
+        y=y + jnp.array([1.0, -1.0]) * open_place,
+        z=state.hand[2] * both,
+        right=jnp.array([1.0, 0.0]),
+        cosine=jnp.cos(state.theta) * both,
+        sine=jnp.sin(state.theta) * both,
+    )
