@@ -2,10 +2,13 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from structjax.demonstration import Demonstration, save_demonstration
@@ -18,20 +21,31 @@ from structjax.original.door_open import (
 )
 from structjax.outcomes import reduce_outcomes
 from structjax.schema import Schema
+from structjax.tasks.door_open.planner import PlannerConfig, plan
 from structjax.tasks.door_open.task import OUTCOMES
 
 PACKAGES = (*PINNED, "gymnasium", "numpy")
 
 
+MEMORY = 0.9  # share of the planner's noise that stays from step to step
+
+
 class Recipe(NamedTuple):
-    """Who opens the door of which seed."""
+    """Who opens the door of which seed; the seed also draws the planner's noise.
 
-    driver: str
+    Attributes:
+      seed: of the door.
+      planner: our motion planner's settings; None: Meta-World's scripted expert.
+    """
+
     seed: int
+    planner: PlannerConfig | None
 
 
-# The expert opens all of these doors; none was left out between them.
-RECIPES = {f"expert_{i + 1}": Recipe("expert", 4000 + i) for i in range(3)}
+# Both open all of these doors; none was left out between them.
+RECIPES = {f"expert_{i + 1}": Recipe(4000 + i, None) for i in range(3)} | {
+    f"planner_{i + 1}": Recipe(4100 + i, PlannerConfig(noise=0.15)) for i in range(3)
+}
 
 
 def scripted_expert() -> Callable[[np.ndarray], np.ndarray]:
@@ -57,9 +71,20 @@ def scripted_expert() -> Callable[[np.ndarray], np.ndarray]:
     return act
 
 
-DRIVERS: dict[str, tuple[str, Callable[[], Callable[[np.ndarray], np.ndarray]]]] = {
-    "expert": ("scripted expert of Meta-World", scripted_expert),
-}
+def motion_planner(
+    config: PlannerConfig, seed: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Our planner with its noise: observation `[39]` -> clipped action `[4]`."""
+    planned = jax.jit(partial(plan, config=config))
+    rng, drift = np.random.default_rng(seed), np.zeros(4)
+
+    def act(obs: np.ndarray) -> np.ndarray:
+        nonlocal drift
+        fresh = np.append(rng.standard_normal(3), 0.0) * config.noise
+        drift = MEMORY * drift + np.sqrt(1.0 - MEMORY**2) * fresh
+        return np.clip(np.asarray(planned(obs)) + drift, -1.0, 1.0)
+
+    return act
 
 
 def record_demonstration(
@@ -71,15 +96,21 @@ def record_demonstration(
       StructjaxError: the extra `metaworld` is not installed.
     """
     env = OriginalDoorOpen() if env is None else env
-    words, make = DRIVERS[recipe.driver]
-    episode = run_episode(env, recipe.seed, make())
+    if recipe.planner is None:
+        facts = {"driver": "scripted expert of Meta-World", "level": "expert"}
+        settings, policy = {}, scripted_expert()
+    else:
+        facts = {"driver": "motion planner of structjax", "level": "planner"}
+        settings = asdict(recipe.planner)
+        policy = motion_planner(recipe.planner, recipe.seed)
+    episode = run_episode(env, recipe.seed, policy)
     taken = np.ones((len(episode.rewards), 1), bool)
     columns = {name: values[:, None] for name, values in episode.info.items()}
     outcomes = reduce_outcomes(OUTCOMES, columns, taken)
     provenance = {
         "task": "door_open",
-        "driver": words,
-        "level": recipe.driver,
+        **facts,
+        "settings": settings,
         "simulator": f"Meta-World {NAME}",
         "seed": recipe.seed,
         "return": round(float(episode.rewards.sum()), 2),
