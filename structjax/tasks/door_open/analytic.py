@@ -26,8 +26,10 @@ REST_OFFSET: Final = (0.0, 0.0, -0.004)  # of the hand from a target that stands
 # Torque (N m per rad past an angle) that holds the door open against the cabinet, from
 # slow pushes at 2 to 300 N m; the sum of three straight lines.
 PRESS: Final = ((-1.31, 145.0), (-1.4525, 500.0), (-1.5, 350.0))
-PRESS_DAMPING: Final = 60.0  # 1/s, from the door's release at -1.4 to -1.98 rad
-PRESS_INERTIA: Final = 3.0  # the pressed door answers like one so many times heavier
+PRESS_DAMPING: Final = (60.0, 20.0)
+"""1/s, of a door that springs back (released at -1.4 to -1.98 rad) and of one that is
+pulled on."""
+PRESS_INERTIA: Final = 3.0  # a pressed door answers like one so many times heavier
 
 
 class AnalyticState(NamedTuple):
@@ -64,8 +66,8 @@ class Analytic:
     """
 
     stiffness: float = 40.0
-    hand_mass: float = 2.0
-    friction: float = 1.0
+    hand_mass: float = 3.0
+    friction: float = 0.6
     passes: int = 2
 
     def reset(self, door_xy: jax.Array) -> AnalyticState:
@@ -105,7 +107,7 @@ class Analytic:
 
     def _substep(self, state: AnalyticState, grip: jax.Array) -> AnalyticState:
         dt = c.TIME_STEP / c.SUBSTEPS
-        press = resistance(state.theta)
+        press = resistance(state.theta, state.omega)
         v = self._free(state, grip, press, dt)
         v = self._touch(state, v, press.inertia, dt)
         fingers, finger_speed = [], []
@@ -166,7 +168,7 @@ class Press(NamedTuple):
     inertia: jax.Array
 
 
-def resistance(theta: jax.Array) -> Press:
+def resistance(theta: jax.Array, omega: jax.Array) -> Press:
     """The hinge with the panel pressing against the cabinet when opened far."""
     torque = jnp.zeros_like(theta)
     for angle, slope in PRESS:
@@ -174,7 +176,8 @@ def resistance(theta: jax.Array) -> Press:
     begun = jnp.clip((PRESS[0][0] - theta) / 0.04, 0.0, 1.0)
     full = jnp.clip((PRESS[0][0] - theta) / (PRESS[0][0] - PRESS[2][0]), 0.0, 1.0)
     inertia = c.HINGE_INERTIA * (1.0 + (PRESS_INERTIA - 1.0) * full)
-    damping = c.HINGE_DAMPING / c.HINGE_INERTIA + PRESS_DAMPING * begun
+    extra = jnp.where(omega > 0.0, PRESS_DAMPING[0], PRESS_DAMPING[1]) * begun
+    damping = c.HINGE_DAMPING / c.HINGE_INERTIA + extra
     return Press(torque, damping, inertia)
 
 
