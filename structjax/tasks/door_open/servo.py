@@ -1,4 +1,4 @@
-"""A motion planner for the door: from the observation alone, without memory.
+"""A feedback law that opens the door: from the observation alone, without memory.
 
 The goal gives the hinge, and the handle the hinge angle. A hook point is fixed to the
 door, behind the bar and right of its stem. The hand flies above it, comes down there,
@@ -19,7 +19,7 @@ _HINGE = (c.HINGE[0] - c.GOAL[0], c.HINGE[1] - c.GOAL[1])
 
 
 @dataclass(frozen=True)
-class PlannerConfig:
+class ServoConfig:
     """Where it hooks the door and how fast it pulls.
 
     Attributes:
@@ -46,7 +46,7 @@ class PlannerConfig:
     noise: float = 0.0
 
 
-def plan(obs: jax.Array, config: PlannerConfig) -> jax.Array:
+def servo(obs: jax.Array, config: ServoConfig) -> jax.Array:
     """The action `[4]` for an observation `[39]`; the gripper stays closed."""
     hand, handle, goal = obs[:3], obs[4:7], obs[36:39]
     hinge = goal[:2] + jnp.array(_HINGE)
