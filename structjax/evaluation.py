@@ -1,8 +1,8 @@
 """Evaluation: one policy, stated seeds, stated simulator, stated action mode."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from structjax.errors import StructjaxError
 from structjax.ledger import Ledger, Purpose
 from structjax.memory import initial_memory, next_memory, respond
+from structjax.outcomes import reduce_outcomes, summarised
 from structjax.rollout import (
     Mode,
     Policy,
@@ -30,6 +31,7 @@ class Evaluation:
       values: what `metric` names, per episode; so far the return is the only metric.
       mean: of the values.
       std_ddof0: population standard deviation of the values over the episodes.
+      outcomes: the task's outcomes by name, per episode.
     """
 
     task: str
@@ -43,12 +45,17 @@ class Evaluation:
     std_ddof0: float
     resets: int
     env_steps: int
+    outcomes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready, with lists for tuples."""
-        return {
+        """JSON-ready: lists for tuples, outcomes, if any, with mean and spread."""
+        plain = {
             k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()
         }
+        del plain["outcomes"]
+        if not self.outcomes:
+            return plain
+        return {**plain, "outcomes": summarised(self.outcomes)}
 
 
 def evaluate(
@@ -86,7 +93,7 @@ def evaluate(
         )
     key = jax.random.key(0) if key is None else key
     if simulator == "jax":
-        episodes = play(
+        played = play(
             policy,
             variables,
             task,
@@ -96,33 +103,37 @@ def evaluate(
             ledger=ledger,
             purpose=purpose,
         )
-        returns, steps = episodes.returns, episodes.steps
+        figures = _Figures(played.returns, played.steps, played.outcomes)
     else:
-        returns, steps = _play_original(
-            policy, variables, task, seeds, simulator, mode, key
-        )
+        figures = _play_original(policy, variables, task, seeds, simulator, mode, key)
         if ledger is not None:
-            ledger.book(purpose, resets=len(seeds), env_steps=int(steps.sum()))
-    return _evaluation(task, simulator, mode, seeds, returns, steps)
+            steps = int(figures.steps.sum())
+            ledger.book(purpose, resets=len(seeds), env_steps=steps)
+    return _evaluation(task, simulator, mode, seeds, figures)
 
 
 def evaluation_of(
     trajectory: Trajectory, task: Task, seeds: Sequence[int], *, mode: Mode = "mean"
 ) -> Evaluation:
     """The evaluation that recorded episodes amount to, one per seed, JAX simulator."""
-    steps = trajectory.valid.sum(0)
-    return _evaluation(task, "jax", mode, seeds, trajectory.reward.sum(0), steps)
+    valid = trajectory.valid
+    outcomes = reduce_outcomes(task.outcomes, trajectory.info, valid)
+    figures = _Figures(trajectory.reward.sum(0), valid.sum(0), outcomes)
+    return _evaluation(task, "jax", mode, seeds, figures)
+
+
+class _Figures(NamedTuple):
+    """Of B episodes: returns and lengths `[B]`, outcomes by name `[B]`."""
+
+    returns: Any
+    steps: Any
+    outcomes: Mapping[str, Any]
 
 
 def _evaluation(
-    task: Task,
-    simulator: str,
-    mode: Mode,
-    seeds: Sequence[int],
-    returns: Any,
-    steps: Any,
+    task: Task, simulator: str, mode: Mode, seeds: Sequence[int], figures: _Figures
 ) -> Evaluation:
-    values = tuple(float(r) for r in returns)
+    values = tuple(float(r) for r in figures.returns)
     return Evaluation(
         task=task.name,
         simulator=simulator,
@@ -131,10 +142,14 @@ def _evaluation(
         returns=values,
         metric=task.metric,
         values=values,
-        mean=float(np.mean(returns)),
-        std_ddof0=float(np.std(returns)),
+        mean=float(np.mean(figures.returns)),
+        std_ddof0=float(np.std(figures.returns)),
         resets=len(seeds),
-        env_steps=int(np.sum(steps)),
+        env_steps=int(np.sum(figures.steps)),
+        outcomes={
+            name: tuple(float(x) for x in found)
+            for name, found in figures.outcomes.items()
+        },
     )
 
 
@@ -183,7 +198,7 @@ def _play_original(
     simulator: str,
     mode: Mode,
     key: jax.Array,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> _Figures:
     if simulator not in task.simulators:
         known = ", ".join(["jax", *task.simulators])
         raise StructjaxError(
@@ -192,5 +207,7 @@ def _play_original(
             hint=f"it has {known}",
         )
     act = actor(policy, variables, task, mode=mode, key=key)
-    returns, steps = task.simulators[simulator](act, list(seeds))
-    return np.asarray(returns), np.asarray(steps)
+    returns, steps, *more = task.simulators[simulator](act, list(seeds))
+    found = dict(more[0]) if more else {}
+    outcomes = {name: found[name] for name in task.outcomes if name in found}
+    return _Figures(np.asarray(returns), np.asarray(steps), outcomes)

@@ -1,7 +1,7 @@
 """The gate: a round is accepted when its mean gate metric does not fall."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import stats
@@ -16,12 +16,14 @@ class GateResult:
         (population) and worst.
       difference: mean paired difference to the best accepted round, None at round 0.
       interval: its 95 % t-interval; None at round 0 and for a single gate seed.
+      outcomes: the task's outcomes per gate episode; they decide nothing.
     """
 
     values: tuple[float, ...]
     accepted: bool
     difference: float | None = None
     interval: tuple[float, float] | None = None
+    outcomes: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @property
     def mean(self) -> float:
@@ -45,7 +47,11 @@ def worse(gate: GateResult) -> bool:
 
 
 def judge(
-    values: Sequence[float], best: Sequence[float] | None, *, enforce: bool = True
+    values: Sequence[float],
+    best: Sequence[float] | None,
+    *,
+    enforce: bool = True,
+    outcomes: Mapping[str, Sequence[float]] | None = None,
 ) -> GateResult:
     """Accepts or refuses a candidate.
 
@@ -53,9 +59,11 @@ def judge(
       values: the candidate's metric per gate seed (higher is better).
       best: the best accepted round's, on the same seeds; None at round 0.
       enforce: False accepts everything (the paper's behaviour, `--gate off`).
+      outcomes: the candidate's, to be told beside the metric.
     """
+    outcomes = outcomes or {}
     if best is None:
-        return GateResult(tuple(map(float, values)), accepted=True)
+        return GateResult(tuple(map(float, values)), True, outcomes=outcomes)
     difference = np.asarray(values, float) - np.asarray(best, float)
     mean = float(difference.mean())
     return GateResult(
@@ -63,6 +71,7 @@ def judge(
         accepted=(mean >= 0) or not enforce,
         difference=mean,
         interval=_interval(difference),
+        outcomes=outcomes,
     )
 
 

@@ -7,6 +7,12 @@ from structjax.errors import StructjaxError
 from structjax.forms import Each, Maybe, read_form
 from structjax.ledger import PURPOSES
 
+OUTCOMES = Maybe(Each([Maybe(float)]))
+_SUMMARISED = {
+    "values": [Maybe(float)],
+    "mean": Maybe(float),
+    "std_ddof0": Maybe(float),
+}
 _COUNTERS = dict.fromkeys(PURPOSES, int)
 LEDGER = {
     "resets": _COUNTERS,
@@ -28,8 +34,10 @@ EVALUATION = {
     "std_ddof0": float,
     "resets": int,
     "env_steps": int,
+    "outcomes": Maybe(Each(_SUMMARISED)),
 }
 FINDING = {"name": str, "status": str, "text": str, "seconds": Maybe(float)}
+GATE = {"values": [float], "outcomes": OUTCOMES}
 DIAGNOSIS = {"columns": str, "episodes": int, "invariants": str, "returns": [float]}
 VALUES = Each(float)
 
@@ -51,6 +59,7 @@ _ROUND = {
     "gate": [float],
     "difference": Maybe(float),
     "interval": Maybe([float]),
+    "outcomes": OUTCOMES,
 }
 _FINISHED = {
     "config": {"fit": str, "extra_tests": int},

@@ -176,11 +176,23 @@ def repair_prompt(problems: str) -> str:
     return fill("repair", problems=problems)
 
 
-def gate_line(gate: GateResult) -> str:
-    """What a model may know of the gate episodes: mean, spread and worst."""
-    return (
+def gate_line(gate: GateResult, *, outcomes: bool = False) -> str:
+    """What a model may know of the gate episodes: mean, spread and worst.
+
+    With `outcomes` also mean and range of each of the task's outcomes.
+    """
+    line = (
         f"mean {number(gate.mean)}, std {number(gate.std)}, worst {number(gate.worst)}"
     )
+    if not (outcomes and gate.outcomes):
+        return line
+    told = ", ".join(_outcome(name, v) for name, v in gate.outcomes.items())
+    return f"{line}; {told}"
+
+
+def _outcome(name: str, values: Sequence[float]) -> str:
+    low, high = number(min(values)), number(max(values))
+    return f"{name} {number(sum(values) / len(values))} (from {low} to {high})"
 
 
 def findings_text(findings: Iterable[Finding], limit: int = OUTPUT_LIMIT) -> str:
@@ -197,12 +209,15 @@ def findings_text(findings: Iterable[Finding], limit: int = OUTPUT_LIMIT) -> str
     return "\n\n".join(blocks)
 
 
-def history_lines(rounds: Sequence[tuple[int, GateResult, str]], best: int) -> str:
+def history_lines(
+    rounds: Sequence[tuple[int, GateResult, str]], best: int, *, outcomes: bool = False
+) -> str:
     """One line per round: gate figures, verdict, the model's words on the change."""
     lines = []
     for index, gate, words in rounds:
         reason = "worse than the best" if worse(gate) else "it failed in its rollouts"
         verdict = "accepted" if gate.accepted else f"REFUSED ({reason})"
         mark = ", the best so far" if index == best else ""
-        lines.append(f"- round {index}: {gate_line(gate)}; {verdict}{mark}. {words}")
+        line = gate_line(gate, outcomes=outcomes)
+        lines.append(f"- round {index}: {line}; {verdict}{mark}. {words}")
     return "\n".join(lines)

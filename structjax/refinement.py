@@ -38,6 +38,7 @@ from structjax.prompting import (
 from structjax.ranges import MAX_SEED, real_number, whole_number
 from structjax.rounds import (
     Candidate,
+    GateValues,
     diagnose_candidate,
     fit_candidate,
     gate_values,
@@ -130,7 +131,7 @@ class Loop:
     rounds: list[Round] = field(default_factory=list)
     best: int = 0
     failures: int = 0
-    tried: tuple[Candidate, list[float]] | None = None
+    tried: tuple[Candidate, GateValues] | None = None
 
     def play(self) -> tuple[str, str]:
         """All rounds; returns the status and the reason of the stop."""
@@ -204,7 +205,8 @@ class Loop:
             raise AssertionError("no program was tried out")
         index, (candidate, values) = len(self.rounds), self.tried
         best = self.rounds[self.best].gate.values if self.rounds else None
-        gate = judge(values, best, enforce=self.config.gate == "on")
+        enforce = self.config.gate == "on"
+        gate = judge(values.metric, best, enforce=enforce, outcomes=values.outcomes)
         self.rounds.append(Round(candidate, gate, words))
         if gate.accepted:
             self.best = index
@@ -296,7 +298,8 @@ class Loop:
         """The chat so far and the results text, as the feedback mode has it."""
         current = self.rounds[index]
         opening = context(self.task, current.candidate.text, self._note(index))
-        gate = f"Validation episodes (mean actions): {gate_line(current.gate)}.\n"
+        figures = gate_line(current.gate, outcomes=self._tells_outcomes)
+        gate = f"Validation episodes (mean actions): {figures}.\n"
         head = (system_message(), Message("user", opening))
         if self.config.feedback == "none":
             return head, "# Results\n\n(no feedback in this run)"
@@ -337,7 +340,13 @@ class Loop:
         return history_lines(
             [(r.candidate.index, r.gate, _shorten(r.words)) for r in self.rounds],
             self.best,
+            outcomes=self._tells_outcomes,
         )
+
+    @property
+    def _tells_outcomes(self) -> bool:
+        """Not in the feedback modes that show the return alone, or nothing."""
+        return self.config.feedback in ("analysis", "table")
 
     def _standing(self) -> str:
         """Which program the next revision starts from."""

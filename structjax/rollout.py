@@ -11,6 +11,7 @@ import numpy as np
 from structjax.errors import ProgramFailed
 from structjax.ledger import Ledger, Purpose
 from structjax.memory import initial_memory, next_memory, respond
+from structjax.outcomes import reduce_outcomes
 from structjax.schema import Schema
 from structjax.tasks.base import Task
 
@@ -55,11 +56,17 @@ class Trajectory(NamedTuple):
 
 
 class Episodes(NamedTuple):
-    """Per-episode figures `[B]`, without the steps."""
+    """Per-episode figures `[B]`, without the steps.
+
+    Attributes:
+      returns, steps, terminated: of each episode.
+      outcomes: the task's outcomes by name.
+    """
 
     returns: np.ndarray
     steps: np.ndarray
     terminated: np.ndarray
+    outcomes: dict[str, np.ndarray]
 
 
 def clip_action(action: jax.Array, schema: Schema) -> jax.Array:
@@ -164,8 +171,9 @@ def _recorded(policy, variables, task, params, starts, key, mode):  # type: igno
 def _totals(policy, variables, task, params, starts, key, mode):  # type: ignore[no-untyped-def]
     """The same rollout, summed over time: XLA drops what nobody asks for."""
     run = rollout(policy, variables, task, params, starts, key=key, mode=mode)
-    totals = run.reward.sum(0), run.valid.sum(0), run.terminated.any(0)
-    return totals, _broken(run).sum()
+    outcomes = reduce_outcomes(task.outcomes, run.info, run.valid)
+    totals = run.reward.sum(0), run.valid.sum(0), run.terminated.any(0), outcomes
+    return Episodes(*totals), _broken(run).sum()
 
 
 def collect(
@@ -209,20 +217,23 @@ def play(
     ledger: Ledger | None = None,
     purpose: Purpose = "evaluation",
 ) -> Episodes:
-    """Rolls out one episode per seed, keeps returns and lengths only, and books them.
+    """Rolls out one episode per seed, keeps its figures only, and books it.
 
     Raises:
       ProgramFailed: an action or a return is not finite.
     """
     params, starts = task.initial(seeds)
-    (returns, steps, terminated), broken = jax.tree.map(
+    episodes, broken = jax.tree.map(
         np.asarray, _totals(policy, variables, task, params, starts, key, mode)
     )
+    steps = int(episodes.steps.sum())
     if ledger is not None:
-        ledger.book(purpose, resets=len(seeds), env_steps=int(steps.sum()))
-    check_finite(int(broken), int(steps.sum()))
-    _check_rewards(returns, task)
-    return Episodes(returns, steps, terminated)
+        ledger.book(purpose, resets=len(seeds), env_steps=steps)
+    check_finite(int(broken), steps)
+    _check_rewards(episodes.returns, task)
+    # Compiled functions return mappings sorted by name.
+    outcomes = {name: episodes.outcomes[name] for name in task.outcomes}
+    return episodes._replace(outcomes=outcomes)
 
 
 @partial(jax.jit, static_argnames=("policy", "task"))

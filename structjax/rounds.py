@@ -7,7 +7,7 @@ its result and a resumed run can go on from there.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,8 @@ from structjax.language.hashing import interface_hash, semantic_hash
 from structjax.language.parse import Program
 from structjax.language.render import render
 from structjax.ledger import Ledger
-from structjax.manifest import DIAGNOSIS, VALUES
+from structjax.manifest import DIAGNOSIS, GATE, VALUES
+from structjax.outcomes import read_back
 from structjax.policy import StructuredPolicy, initial_values, variables_from, weights
 from structjax.prompting import FitMode, table_columns
 from structjax.rollout import Mode, Trajectory, collect, play_stacked
@@ -217,24 +218,43 @@ def anchored_text(fit: AnchoredFit) -> str:
     return "\n".join([head, *lines, detail])
 
 
-def gate_values(run: RunDirectory, candidate: Candidate) -> list[float]:
-    """The metric per gate seed, mean actions, JAX simulator."""
+class GateValues(NamedTuple):
+    """Figures per gate episode.
 
-    def compute() -> list[float]:
+    Attributes:
+      metric: what the gate decides on.
+      outcomes: the task's outcomes by name.
+    """
+
+    metric: list[float]
+    outcomes: dict[str, list[float]]
+
+
+def gate_values(run: RunDirectory, candidate: Candidate) -> GateValues:
+    """What the gate episodes gave: mean actions, JAX simulator."""
+    task = candidate.task
+
+    def compute() -> Any:
         result = evaluate(
             candidate.policy,
             candidate.variables,
-            candidate.task,
-            candidate.task.seeds["gate"],
+            task,
+            task.seeds["gate"],
             ledger=run.ledger,
             purpose="gate",
         )
-        return list(result.values)
+        values = list(result.values)
+        if not task.outcomes:
+            return values
+        return {"values": values, "outcomes": result.outcomes}
 
-    values: list[float] = run.step(
-        _step(candidate.index, "gate", candidate.attempt), compute, [float]
-    )
-    return values
+    name = _step(candidate.index, "gate", candidate.attempt)
+    found = run.step(name, compute, GATE if task.outcomes else [float])
+    if not task.outcomes:
+        return GateValues(found, {})
+    outcomes = read_back(found["outcomes"])
+    named = {k: outcomes[k] for k in task.outcomes if k in outcomes}
+    return GateValues(found["values"], named)
 
 
 def diagnose_candidate(

@@ -20,6 +20,7 @@ from structjax.llm.recorded import RecordedModel
 from structjax.llm.replay import ReplayModel
 from structjax.llm.transcript import Transcript
 from structjax.manifest import EVALUATION
+from structjax.outcomes import summarised
 from structjax.provenance import device
 from structjax.refinement import Loop, RefinementConfig, Round
 from structjax.report import write_report
@@ -74,6 +75,11 @@ class Outcome(NamedTuple):
                     "difference": r.gate.difference,
                     "interval": r.gate.interval,
                 }
+                | (
+                    {"gate_outcomes": summarised(r.gate.outcomes)}
+                    if r.gate.outcomes
+                    else {}
+                )
                 for r in self.rounds
             ],
             "evaluation": self.evaluation,
@@ -235,6 +241,7 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
                 "gate": list(r.gate.values),
                 "difference": r.gate.difference,
                 "interval": r.gate.interval,
+                "outcomes": r.gate.outcomes,
             }
             for r in loop.rounds
         ],

@@ -14,6 +14,7 @@ LAYERS = (
         "errors",
         "files",
         "forms",
+        "outcomes",
         "ranges",
         "schema",
         "ledger",

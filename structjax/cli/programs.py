@@ -246,7 +246,9 @@ class Evaluate:
     """Play one episode per seed and print the returns.
 
     Under `--json`: {"task", "simulator", "mode", "seeds", "returns", "metric",
-    "values", "mean", "std_ddof0", "resets", "env_steps"}.
+    "values", "mean", "std_ddof0", "resets", "env_steps", "outcomes": {name: {"values",
+    "mean", "std_ddof0"}}}; the outcomes are the task's own, such as a least distance,
+    one value per episode, and are absent where it has none.
     """
 
     policy: tyro.conf.Positional[Path]
@@ -255,7 +257,7 @@ class Evaluate:
     """Name of the task, or path/to/file.py:function (default: the run's or saved
     policy's own, else car_racing)."""
     simulator: str = "jax"
-    """jax, or an original simulator of the task, e.g. gymnasium."""
+    """jax, or an original simulator of the task, e.g. gymnasium or metaworld."""
     mode: Literal["mean", "sampled"] = "mean"
     """Act with the mean (mode) of the action distribution, or with samples."""
     seeds: str = "test"
@@ -274,6 +276,7 @@ class Evaluate:
         import jax
 
         from structjax.evaluation import evaluate
+        from structjax.outcomes import table_rows
         from structjax.policy_file import load_actor, policy_task
 
         enable_compile_cache()
@@ -294,11 +297,16 @@ class Evaluate:
             print_json(result.as_dict())
             return 0
         pairs = zip(result.seeds, result.returns, strict=True)
-        rows = [(seed, f"{value:.1f}") for seed, value in pairs]
-        print(text_table(("seed", "return"), rows))
+        rows = [
+            (seed, f"{value:.1f}", *(f"{v[i]:.4g}" for v in result.outcomes.values()))
+            for i, (seed, value) in enumerate(pairs)
+        ]
+        print(text_table(("seed", "return", *result.outcomes), rows))
         print(
             f"\n{result.metric} {result.mean:.1f} +- {result.std_ddof0:.1f} "
             f"(population std over {len(rows)} episodes; {result.mode} actions, "
             f"{result.simulator} simulator, {result.env_steps} steps)"
         )
+        for name, told in table_rows([result.as_dict()]):
+            print(f"{name} {told}")
         return 0

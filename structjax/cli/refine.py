@@ -17,6 +17,7 @@ from structjax.llm.model import LanguageModel
 from structjax.llm.replay import ReplayModel
 from structjax.llm.scripted import ScriptedModel, read_script
 from structjax.manifest import read_manifest, task_spec
+from structjax.outcomes import table_rows
 from structjax.refinement import RefinementConfig
 from structjax.runs import default_directory
 from structjax.session import Outcome
@@ -29,9 +30,9 @@ class Refine:
 
     Without options it replays a shipped transcript: no key, no network. Under `--json`
     the last line is {"run", "status", "best_round", "rounds": [{"round", "accepted",
-    "gate_mean", "gate_std", "gate_worst"}], "evaluation": as of `evaluate`, "ledger":
-    {"resets", "env_steps", "llm_calls", "input_tokens", "output_tokens",
-    "replayed_calls"}, "seconds": {"total", "compile"}, "report"}.
+    "gate_mean", "gate_std", "gate_worst", "gate_outcomes"}], "evaluation": as of
+    `evaluate`, "ledger": {"resets", "env_steps", "llm_calls", "input_tokens",
+    "output_tokens", "replayed_calls"}, "seconds": {"total", "compile"}, "report"}.
     """
 
     task: tyro.conf.Positional[str | None] = None
@@ -202,6 +203,10 @@ def summary(outcome: Outcome, seconds: dict[str, float]) -> str:
         f"test seeds  {mean['mean']:.1f} +- {mean['std_ddof0']:.1f} with mean actions, "
         f"{sampled['mean']:.1f} +- {sampled['std_ddof0']:.1f} with sampled actions "
         f"(round {outcome.best}, {len(mean['seeds'])} episodes, JAX simulator)",
+        *(
+            f"outcome     {name}: {first} with mean actions, {second} with sampled ones"
+            for name, first, second in table_rows([mean, sampled])
+        ),
         f"resets      {ledger.headline_resets} diagnosis + training, "
         f"{ledger.total_resets} with gate, selection and demonstration",
         f"LLM         {ledger.llm_calls} live and {ledger.replayed_calls} replayed "

@@ -11,30 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structjax.errors import StructjaxError
+from structjax.original.lockstep import (
+    OriginalEpisodes,
+    OriginalStep,
+    play_in_lockstep,
+)
 from structjax.tasks.car_racing.track import kerbs
 
 HORIZON = 1000  # steps, the TimeLimit of the registered environment
 TILES = 12
 ACTION_LOW = np.array([-1.0, 0.0, 0.0])
 ACTION_HIGH = np.array([1.0, 1.0, 1.0])
-
-
-class OriginalStep(NamedTuple):
-    """What one step of the original returns.
-
-    Attributes:
-      obs: `[O]` float32.
-      reward: reward of the step.
-      terminated: all tiles visited, or off the playfield.
-      truncated: the step limit is reached.
-      info: `progress`, the share of tiles visited.
-    """
-
-    obs: np.ndarray
-    reward: float
-    terminated: bool
-    truncated: bool
-    info: dict[str, float]
 
 
 class OriginalCarRacing:
@@ -101,18 +88,6 @@ class Episode(NamedTuple):
     terminated: bool
     progress: float
     seed: int
-
-
-class OriginalReturns(NamedTuple):
-    """Results of B episodes.
-
-    Attributes:
-      returns: `[B]` undiscounted sums of rewards.
-      steps: `[B]` episode lengths.
-    """
-
-    returns: np.ndarray
-    steps: np.ndarray
 
 
 def import_simulator() -> Callable[[], Any]:
@@ -207,25 +182,9 @@ def _pose(env: OriginalCarRacing) -> tuple[float, float, float]:
 
 def evaluate_original(
     act: Callable[[np.ndarray], np.ndarray], seeds: Sequence[int]
-) -> OriginalReturns:
-    """Returns of one episode per seed, all B episodes in lockstep.
+) -> OriginalEpisodes:
+    """One episode per seed, all B of them in lockstep.
 
-    `act` maps the observations `[B, O]` to the actions `[B, 3]`. It is called once a
-    step with the whole batch, whose rows repeat their last observation when their
-    episode has ended, so that a jitted policy compiles once.
+    `act` maps the observations `[B, O]` to the actions `[B, 3]`.
     """
-    envs = [OriginalCarRacing() for _ in seeds]
-    observations = np.stack(
-        [env.reset(seed) for env, seed in zip(envs, seeds, strict=True)]
-    )
-    returns, steps = np.zeros(len(envs)), np.zeros(len(envs), np.int64)
-    running = np.ones(len(envs), bool)
-    while running.any():
-        actions = np.asarray(act(observations.copy()))
-        for i in np.flatnonzero(running):
-            result = envs[i].step(actions[i])
-            observations[i] = result.obs
-            returns[i] += result.reward
-            steps[i] += 1
-            running[i] = not (result.terminated or result.truncated)
-    return OriginalReturns(returns, steps)
+    return play_in_lockstep([OriginalCarRacing() for _ in seeds], act, seeds, {})

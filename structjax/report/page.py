@@ -14,6 +14,7 @@ from structjax.gate import difference_text
 from structjax.language.parse import Program
 from structjax.ledger import Ledger
 from structjax.manifest import FINDING, read_finished, read_manifest, task_spec
+from structjax.outcomes import read_back, table_rows
 from structjax.policy_file import read_program, saved_round
 from structjax.report.charts import rounds_chart
 from structjax.report.episodes import episode_data
@@ -134,8 +135,20 @@ def _head(manifest: dict[str, Any]) -> str:
         f"<h1>{escape(manifest['task'])}: refinement run</h1><p class=lead>status "
         f"{escape(manifest['status'] + reason)} · answered by "
         f"{escape(str(model.get('model')))} ({escape(str(model.get('provider')))})"
-        f"</p><div class=cards>{''.join(cards)}</div>{notes}"
+        f"</p><div class=cards>{''.join(cards)}</div>{_outcomes(mean, sampled)}{notes}"
     )
+
+
+def _outcomes(mean: dict[str, Any], sampled: dict[str, Any]) -> str:
+    """The task's outcomes on the test seeds, where it has some."""
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell.replace('+-', '±'))}" for cell in row)
+        for row in table_rows([mean, sampled])
+    )
+    if not rows:
+        return ""
+    head = "<tr><th>on the test seeds<th>mean actions<th>sampled actions</tr>"
+    return f"<table>{head}{rows}</table>"
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -163,15 +176,24 @@ def _rounds(manifest: dict[str, Any]) -> str:
         rows.append(
             f"<tr class={kind or 'plain'}><td>{r['round']}</td><td>{verdict}</td>"
             f"<td>{_mean(r['gate']):.1f}</td><td>{min(r['gate']):.1f}</td>"
-            f"<td>{difference}</td><td>{_mean(reported):.1f}</td>"
+            f"<td>{difference}</td>{_gate_outcomes(r)}<td>{_mean(reported):.1f}</td>"
             f"<td class=words>{escape(r['words'])}</td></tr>"
         )
+    outcomes = "".join(
+        f"<th>gate {escape(name)}" for name in read_back(rounds[0].get("outcomes"))
+    )
     return (
         f"<h2>Rounds</h2>{chart}<table><tr><th>round<th>gate<th>gate mean<th>gate worst"
-        "<th>against the best so far, 95 % interval<th>test mean"
+        f"<th>against the best so far, 95 % interval{outcomes}<th>test mean"
         "<th class=words>what the model said"
         f"</tr>{''.join(rows)}</table>"
     )
+
+
+def _gate_outcomes(round_: dict[str, Any]) -> str:
+    """One cell per outcome: its mean over the gate episodes."""
+    found = read_back(round_.get("outcomes")).values()
+    return "".join(f"<td>{_mean(values):.4g}</td>" for values in found)
 
 
 def _best(

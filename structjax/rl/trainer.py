@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from structjax.outcomes import reduce_outcomes
 from structjax.rl.algorithm import Algorithm
 from structjax.rollout import Mode, Policy, rollout
 from structjax.tasks.base import Task
@@ -73,12 +74,32 @@ def appraise(
 
     Every policy gets the same key: sampled actions have the same noise.
     """
+    return examine(policy, stacked, task, params, starts, key, mode)[0]
 
-    def one(variables: Any) -> Appraisal:
+
+@partial(jax.jit, static_argnames=("policy", "task", "mode"))
+def examine(
+    policy: Policy,
+    stacked: Any,
+    task: Task,
+    params: Any,
+    starts: Any,
+    key: jax.Array,
+    mode: Mode = "mean",
+) -> tuple[Appraisal, dict[str, jax.Array]]:
+    """The same with the task's outcomes `[S, E]` by name, NaN where the return is."""
+
+    def one(variables: Any) -> tuple[Appraisal, dict[str, jax.Array]]:
         run = rollout(policy, variables, task, params, starts, key=key, mode=mode)
-        fine = jnp.isfinite(run.log_prob) | ~run.valid
-        returns = jnp.where(fine.all(0), run.reward.sum(0), jnp.nan)
-        return Appraisal(returns, run.valid.sum(0, dtype=jnp.int32))
+        fine = (jnp.isfinite(run.log_prob) | ~run.valid).all(0)
+        returns = jnp.where(fine, run.reward.sum(0), jnp.nan)
+        outcomes = {
+            name: jnp.where(fine, values, jnp.nan)
+            for name, values in reduce_outcomes(
+                task.outcomes, run.info, run.valid
+            ).items()
+        }
+        return Appraisal(returns, run.valid.sum(0, dtype=jnp.int32)), outcomes
 
     return jax.vmap(one)(stacked)
 

@@ -25,6 +25,7 @@ from structjax.rl.trainer import (
     appraise,
     begin,
     better,
+    examine,
     spread,
     train_chunk,
 )
@@ -32,6 +33,8 @@ from structjax.rollout import Mode
 from structjax.runs import RunDirectory
 
 MODES: tuple[Mode, ...] = ("mean", "sampled")
+OUTCOME = "outcome_"
+"""Begins the columns of the task's outcomes."""
 Listener = Callable[[int, float], None]
 """Told (updates done, mean selection return) after every chunk."""
 
@@ -61,8 +64,8 @@ class Outcome(NamedTuple):
 
     Attributes:
       curve: one row per run and appraisal; also `curve.csv`.
-      evaluations: one row per run, checkpoint, mode and test episode; also
-        `evaluations.csv`.
+      evaluations: one row per run, checkpoint, mode and test episode, with `return`
+        and a column `outcome_<name>` per outcome of the task; also `evaluations.csv`.
       checkpoints: name -> variables `[S, ...]`: `start`, `final`, `best`, and
         `resets400`, `best400` for a milestone of 400 resets.
       best_update: `[S]`.
@@ -108,8 +111,10 @@ class Training:
         checkpoints = self._checkpoints()
         evaluate = partial(self._evaluate, checkpoints)
         found = self.directory.step("evaluation", evaluate, _EPISODES)
-        # JSON has no NaN: the return of a policy that cannot be played is null.
-        evaluations = pd.DataFrame(found).astype({"return": float})
+        evaluations = pd.DataFrame(found)
+        # JSON has no NaN: the figures of a policy that cannot be played are null.
+        figures = ["return", *(c for c in found[0] if c.startswith(OUTCOME))]
+        evaluations = evaluations.astype(dict.fromkeys(figures, float))
         self._write("curve.csv", curve)
         self._write("evaluations.csv", evaluations)
         best = self._snapshot(self.plan.updates)["update"]
@@ -240,17 +245,25 @@ class Training:
         for name, stacked in checkpoints.items():
             for mode in MODES:
                 key = jax.random.key(0)
-                found = appraise(
+                found, outcomes = examine(
                     plan.policy, stacked, plan.task, params, starts, key, mode
                 )
                 self._book("evaluation", found)
-                rows += self._episodes(name, resets[name], mode, found)
+                figures = {"return": found.returns} | {
+                    f"{OUTCOME}{k}": outcomes[k] for k in plan.task.outcomes
+                }
+                rows += self._episodes(name, resets[name], mode, figures)
         return rows
 
     def _episodes(
-        self, checkpoint: str, resets: int, mode: Mode, found: Appraisal
+        self,
+        checkpoint: str,
+        resets: int,
+        mode: Mode,
+        figures: Mapping[str, jax.Array],
     ) -> list[dict[str, Any]]:
-        returns = np.asarray(found.returns)
+        """Rows of S runs and E test episodes from figures `[S, E]` by column."""
+        arrays = {column: np.asarray(values) for column, values in figures.items()}
         return [
             {
                 **label,
@@ -260,10 +273,10 @@ class Training:
                 "simulator": "jax",
                 "seeds": "test",
                 "episode_seed": seed,
-                "return": float(value),
+                **{column: float(values[run, i]) for column, values in arrays.items()},
             }
-            for label, row in zip(self.plan.labels, returns, strict=True)
-            for seed, value in zip(self.plan.task.seeds["test"], row, strict=True)
+            for run, label in enumerate(self.plan.labels)
+            for i, seed in enumerate(self.plan.task.seeds["test"])
         ]
 
     # Tables

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 
 from structjax.errors import StructjaxError
+from structjax.outcomes import Outcomes, problem
 from structjax.ranges import MAX_SEED
 from structjax.schema import Schema
 
@@ -56,9 +57,12 @@ class Task:
       step: `(key, state, action, params) -> Step`; pure JAX, no auto-reset.
       info: names of the scalar values in `Step.info`, with their meaning.
       environment: the gymnax environment behind it, for other people's trainers.
+      outcomes: what an evaluation reports per episode beside the return: name ->
+        (info value, `"min"`, `"max"`, `"last"` or `"mean"` over the steps taken).
       simulators: original simulators by name, e.g. `"gymnasium"`: each maps
-        `(act, seeds)` to `(returns [B], steps [B])`, where `act` maps observations
-        `[B, O]` to clipped actions `[B, A]` and is called once per step.
+        `(act, seeds)` to `(returns [B], steps [B])`, or to these and `{outcome: [B]}`,
+        where `act` maps observations `[B, O]` to clipped actions `[B, A]` and is
+        called once per step.
       scene: seed -> `{"x": [...], "y": [...], "width": metres}`, the closed line that
         reports draw behind an episode's path; the path itself comes from the info
         values `position_x`, `position_y` and `heading`.
@@ -75,11 +79,12 @@ class Task:
     metric: Literal["return"] = "return"
     info: Mapping[str, str] | None = None
     environment: Any = None
+    outcomes: Outcomes = field(default_factory=dict)
     simulators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     scene: Callable[[int], dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        """Checks name, horizon and seeds.
+        """Checks name, horizon, outcomes and seeds.
 
         Raises:
           StructjaxError: one of them cannot be used.
@@ -90,6 +95,8 @@ class Task:
             raise self._refused(
                 f"its horizon is {self.horizon!r}", "a whole number of at least 1"
             )
+        if found := problem(self.outcomes, self.info or {}):
+            raise self._refused(*found)
         for use in NEEDED_SEEDS:
             if use not in self.seeds:
                 raise self._refused(

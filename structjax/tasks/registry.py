@@ -8,9 +8,11 @@ from structjax.errors import StructjaxError
 from structjax.tasks.base import Task
 from structjax.tasks.car_racing.task import car_racing
 from structjax.tasks.classic import cartpole, pendulum
+from structjax.tasks.door_open.task import door_open
 
 TASKS: Mapping[str, Callable[..., Task]] = {
     "car_racing": car_racing,
+    "door_open": door_open,
     "pendulum": pendulum,
     "cartpole": cartpole,
 }

@@ -1,0 +1,91 @@
+"""Episodes in environments outside JAX, side by side: the policy sees all at once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from structjax.outcomes import Outcomes, reduce_outcomes
+
+Act = Callable[[np.ndarray], np.ndarray]
+"""Observations `[B, O]` -> actions `[B, A]`."""
+
+
+class OriginalStep(NamedTuple):
+    """What one step of an original simulator returns.
+
+    Attributes:
+      obs: `[O]` float32.
+      reward: reward of the step.
+      terminated: the task ended the episode.
+      truncated: the step limit is reached.
+      info: named values after the step.
+    """
+
+    obs: np.ndarray
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Mapping[str, float]
+
+
+class OriginalEnvironment(Protocol):
+    """One original simulator."""
+
+    def reset(self, seed: int) -> np.ndarray:
+        """The first observation `[O]` of the seed's initial condition."""
+
+    def step(self, action: np.ndarray) -> OriginalStep:
+        """One step with the action `[A]`."""
+
+
+class OriginalEpisodes(NamedTuple):
+    """Results of B episodes.
+
+    Attributes:
+      returns: `[B]` undiscounted sums of rewards.
+      steps: `[B]` episode lengths.
+      outcomes: the outcomes asked for, name -> `[B]`.
+    """
+
+    returns: np.ndarray
+    steps: np.ndarray
+    outcomes: dict[str, np.ndarray]
+
+
+def play_in_lockstep(
+    environments: Sequence[OriginalEnvironment],
+    act: Act,
+    seeds: Sequence[int],
+    outcomes: Outcomes,
+) -> OriginalEpisodes:
+    """One episode per environment and seed.
+
+    `act` is called once a step with the whole batch, whose rows repeat their last
+    observation when their episode has ended, so that a jitted policy compiles once.
+    """
+    pairs = list(zip(environments, seeds, strict=True))
+    observations = np.stack([env.reset(seed) for env, seed in pairs])
+    rewards: list[np.ndarray] = []
+    valid: list[np.ndarray] = []
+    info: dict[str, list[np.ndarray]] = {value: [] for value, _ in outcomes.values()}
+    running = np.ones(len(pairs), bool)
+    while running.any():
+        actions = np.asarray(act(observations.copy()))
+        rewards.append(np.zeros(len(pairs)))
+        valid.append(running.copy())
+        for values in info.values():
+            values.append(np.zeros(len(pairs)))
+        for i in map(int, np.flatnonzero(running)):
+            step = environments[i].step(actions[i])
+            observations[i] = step.obs
+            rewards[-1][i] = step.reward
+            for name, values in info.items():
+                values[-1][i] = step.info[name]
+            running[i] = not (step.terminated or step.truncated)
+    found = reduce_outcomes(outcomes, {k: np.array(v) for k, v in info.items()}, valid)
+    return OriginalEpisodes(
+        np.sum(rewards, axis=0),
+        np.sum(valid, axis=0),
+        {name: np.asarray(values) for name, values in found.items()},
+    )
