@@ -27,13 +27,21 @@ from structjax.starts import floor_values
 from structjax.tasks.base import Task
 
 ROOT = Path(__file__).parent.parent.parent
+FIXTURES = ROOT / "tests/fixtures/programs"
+REFINED = ROOT / "experiments/refined_programs"
 PROGRAMS = {
-    "initial": ROOT / "tests/fixtures/programs/r0.py",
-    "refined": ROOT / "tests/fixtures/programs/r3.py",
-    "zero_shot": ROOT / "tests/fixtures/programs/car_b.py",
-    "best": ROOT / "experiments/refined_programs/run_10.json",
+    "car_racing": {
+        "initial": FIXTURES / "r0.py",
+        "refined": FIXTURES / "r3.py",
+        "zero_shot": FIXTURES / "car_b.py",
+        "best": REFINED / "run_10.json",
+    },
+    "door_open": {"zero_shot": FIXTURES / "door_a.py"},
 }
-DEMONSTRATIONS = tuple(f"car_racing/human_{i}" for i in range(1, 6))
+DEMONSTRATIONS = {
+    "car_racing": tuple(f"car_racing/human_{i}" for i in range(1, 6)),
+    "door_open": ("door_open/expert_1",),
+}
 FIT_KEY = 0
 
 
@@ -42,16 +50,19 @@ class Arm:
     """One row of the design.
 
     Attributes:
-      policy: `initial`, `refined`, `zero_shot`, `best` or `mlp`.
+      policy: one of the task's `PROGRAMS`, or `mlp`.
       fit: `none` (the written values), `imitation` (the paper's recipe) or `anchored`.
       seeds: number of training seeds.
-      shown: demonstrations to fit to, unless `fit` is `none`.
+      task: what is trained on.
+      shown: demonstrations it is fitted to, unless `fit` is `none`; empty: all of the
+        task's.
     """
 
     policy: str
     fit: str
     seeds: int
-    shown: tuple[str, ...] = DEMONSTRATIONS
+    task: str = "car_racing"
+    shown: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -61,7 +72,9 @@ class Arm:
     @property
     def demonstrations(self) -> tuple[str, ...]:
         """What it is fitted to; one empty name when to nothing."""
-        return ("",) if self.fit == "none" else self.shown
+        if self.fit == "none":
+            return ("",)
+        return self.shown or DEMONSTRATIONS[self.task]
 
     def facts(self) -> dict[str, Any]:
         """What names the arm in its run."""
@@ -86,6 +99,14 @@ ARMS = (
     Arm("zero_shot", "imitation", 5),
     Arm("zero_shot", "anchored", 5),
     Arm("best", "none", 5),
+    *(
+        Arm(policy, fit, 5, "door_open")
+        for policy, fit in (
+            ("zero_shot", "none"),
+            ("zero_shot", "imitation"),
+            ("mlp", "imitation"),
+        )
+    ),
 )
 """The paper's three starts first."""
 
@@ -182,7 +203,7 @@ def _policy(arm: Arm, task: Task, std_floor: float) -> tuple[Any, Any]:
         network = MLPPolicy(task.schema, std_floor=std_floor)
         obs = jnp.zeros(task.schema.observation_size)
         return network, network.init(jax.random.key(FIT_KEY), obs)
-    found: LoadedPolicy = load_policy(PROGRAMS[arm.policy], task)
+    found: LoadedPolicy = load_policy(PROGRAMS[arm.task][arm.policy], task)
     policy = StructuredPolicy(found.program.structure, task.schema, std_floor)
     return policy, found.variables
 

@@ -8,6 +8,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,19 @@ def main() -> None:
     """Prints an estimate, trains, writes the rows."""
     options = _options()
     enable_compile_cache()
-    task = make_task("car_racing")
-    named = {arm.name: arm for arm in ARMS}
+    chosen = {"backend": options.backend} if options.backend else {}
+    task = make_task(options.task, **chosen)
+    named = {arm.name: arm for arm in ARMS if arm.task == options.task}
     arms = [named[name] for name in options.arms or named]
     _estimate(arms, task, options.resets)
     began = time.monotonic()
     for arm in arms:
-        _train(arm, task, options.preset, options.resets, options.runs)
+        train(
+            options.runs / options.preset / arm.name,
+            task,
+            settings(arm, options.preset, options.resets, chosen),
+            partial(prepare, arm, task, options.preset, options.resets),
+        )
     print(f"{time.monotonic() - began:.0f} s in all")
     write_results(options.preset, arms, options.runs, options.results)
 
@@ -48,7 +55,10 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--preset", default="paper", help="recipe of every arm")
     parser.add_argument("--resets", type=int, default=2000, help="of every run")
-    names = [arm.name for arm in ARMS]
+    tasks = sorted({arm.task for arm in ARMS})
+    parser.add_argument("--task", choices=tasks, default="car_racing")
+    parser.add_argument("--backend", help="of door_open")
+    names = sorted({arm.name for arm in ARMS})
     parser.add_argument(
         "--arms", nargs="*", choices=names, default=[], help="only these"
     )
@@ -59,7 +69,7 @@ def _options() -> argparse.Namespace:
 
 def _estimate(arms: Sequence[Arm], task: Task, resets: int) -> None:
     """Prints how long it will take, from a few seconds of playing."""
-    begun = begin(Arm("zero_shot", "none", 1), task, 0.0, Ledger())
+    begun = begin(Arm("zero_shot", "none", 1, arms[0].task), task, 0.0, Ledger())
     variables = jax.tree.map(lambda leaf: leaf[0], begun.stacked)
     seeds = list(task.seeds["training"])[:250]
     key = jax.random.key(0)
@@ -80,23 +90,28 @@ def _config(arm: Arm, name: str) -> Config:
     return preset(resolved(name, arm.policy == "mlp"))
 
 
-def _train(arm: Arm, task: Task, name: str, resets: int, runs: Path) -> None:
-    """Trains one arm, or reads what an earlier call has done of it."""
+def settings(
+    arm: Arm, name: str, resets: int, chosen: dict[str, str]
+) -> dict[str, Any]:
+    """What names a run; `chosen` are options of the task, e.g. its backend."""
+    config = asdict(_config(arm, name))
+    named = {"arm": arm.facts(), "recipe": config, "resets": resets}
+    return named | ({"task": chosen} if chosen else {})
+
+
+def prepare(
+    arm: Arm, task: Task, name: str, resets: int, ledger: Ledger
+) -> tuple[Plan, Any]:
+    """The plan of an arm and its starting variables `[S, ...]`."""
     config = _config(arm, name)
-    path = runs / name / arm.name
-    options = {"arm": arm.facts(), "recipe": asdict(config), "resets": resets}
-
-    def prepare(ledger: Ledger) -> tuple[Plan, Any]:
-        begun = begin(arm, task, config.std_floor, ledger)
-        labels = arm.labels()
-        algorithm, scalars = recipe(begun.policy, task, config, resets, len(labels))
-        plan = Plan(
-            algorithm, begun.policy, task, scalars, labels, resets,
-            milestones=(400,) if resets > 400 else (), tracks=task.seeds["training"],
-        )  # fmt: skip
-        return plan, begun.stacked
-
-    train(path, task, options, prepare)
+    begun = begin(arm, task, config.std_floor, ledger)
+    labels = arm.labels()
+    algorithm, scalars = recipe(begun.policy, task, config, resets, len(labels))
+    plan = Plan(
+        algorithm, begun.policy, task, scalars, labels, resets,
+        milestones=(400,) if resets > 400 else (), tracks=task.seeds["training"],
+    )  # fmt: skip
+    return plan, begun.stacked
 
 
 def write_results(name: str, arms: Sequence[Arm], runs: Path, folder: Path) -> None:

@@ -81,7 +81,7 @@ def main() -> None:
 
 def sweep(name: str, recipes: Mapping[str, Config], task: Task, runs: Path) -> None:
     """Trains one arm per recipe and writes the rows of all of them."""
-    arm = Arm("refined", "imitation", SEEDS, ("car_racing/human_1",))
+    arm = Arm("refined", "imitation", SEEDS, shown=("car_racing/human_1",))
     for label, config in recipes.items():
         options = {"recipe": asdict(config), "resets": RESETS}
         train(runs / label, task, options, partial(_prepare, arm, config, task))
