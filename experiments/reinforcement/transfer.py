@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from structjax.compilation import enable_compile_cache
 from structjax.evaluation import evaluate
+from structjax.ledger import Ledger
 from structjax.rl.training import Training
 from structjax.rollout import Mode
 from structjax.runs import RunDirectory
@@ -65,9 +66,8 @@ def _rows(
     path = options.runs / options.preset / arm.name
     config = settings(arm, options.preset, options.resets, chosen)
     with RunDirectory.resume(path, config=config) as directory:
-        plan, stacked = prepare(
-            arm, task, options.preset, options.resets, directory.ledger
-        )
+        # What the fits cost was booked when the arm was trained.
+        plan, stacked = prepare(arm, task, options.preset, options.resets, Ledger())
         checkpoints = Training(directory, plan, stacked).run().checkpoints
         directory.manifest["status"] = "done"
     runs = list(enumerate(plan.labels))
