@@ -24,7 +24,7 @@ LAYERS = (
         "bounded",
         "statistics",
     ),
-    ("language", "tasks.base"),
+    ("language", "tasks.scene", "tasks.base"),
     ("memory", "lowering", "policy", "tasks", "demonstration", "original"),
     ("rollout", "table", "manifest", "run_lock", "runs"),
     ("evaluation", "gate", "likelihood", "starts", "fit_report", "imitation"),

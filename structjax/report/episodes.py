@@ -1,4 +1,4 @@
-"""Episodes for the page's player: path, scene and time series of a few of them."""
+"""Episodes for the page's player: scene, outcomes and time series of a few of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from structjax.errors import StructjaxError
+from structjax.outcomes import reduce_outcomes
 from structjax.tasks.base import Task
+from structjax.tasks.scene import Scene, Shape
 
 _SERIES = ("latent_", "action_", "info_")
 _FIXED = ("reward",)
-_POSE = ("info_position_x", "info_position_y", "info_heading")
+_DECIMALS = 4  # of lengths in scenes: 0.1 mm
 
 
 def episode_data(
@@ -20,50 +23,97 @@ def episode_data(
 
     Args:
       frame: table of the evaluation; `episode` is the index into `seeds`.
-      task: gives the scene behind the path, when it has one.
+      task: gives the scene and the outcomes, when it has them.
       seeds: initial conditions of the episodes.
 
     Returns:
-      Per episode `{"label", "seed", "return", "steps", "series": {column: values},
-      "scene": {...} | None, "path": {"x", "y", "heading"} | None}`.
+      Per episode `{"label", "seed", "return", "steps", "outcomes": {name: value},
+      "first": columns to show first, "series": {column: values}, "scene": {"views",
+      "shapes"} | None}`.
+
+    Raises:
+      StructjaxError: the scene follows a value that the task does not record.
     """
     returns = frame.groupby("episode")["reward"].sum().sort_values(kind="stable")
     order = list(returns.index)
     chosen = {"worst": order[0], "median": order[len(order) // 2], "best": order[-1]}
     return [
-        _episode(label, int(number), frame, task, seeds)
+        _episode(label, frame[frame["episode"] == number], task, int(seeds[number]))
         for label, number in chosen.items()
     ]
 
 
-def _episode(
-    label: str, number: int, frame: pd.DataFrame, task: Task, seeds: Sequence[int]
-) -> dict[str, Any]:
-    rows = frame[frame["episode"] == number]
+def _episode(label: str, rows: pd.DataFrame, task: Task, seed: int) -> dict[str, Any]:
     columns = [c for c in rows.columns if c.startswith(_SERIES) or c in _FIXED]
-    seed = int(seeds[number])
+    scene = _recorded(task.scene(seed), task, columns) if task.scene else None
+    placed = {f"info_{name}" for name in scene.values} if scene else set()
+    told = (f"info_{value}" for value, _ in task.outcomes.values())
     return {
         "label": label,
         "seed": seed,
         "return": round(float(rows["reward"].sum()), 2),
         "steps": len(rows),
-        "series": {c: _rounded(rows[c]) for c in columns if c not in _POSE},
-        "scene": task.scene(seed) if task.scene else None,
-        "path": _path(rows),
+        "outcomes": _outcomes(rows, task),
+        "first": [c for c in dict.fromkeys(told) if c in columns],
+        "series": {
+            c: _places(rows[c]) if c in placed else _rounded(rows[c]) for c in columns
+        },
+        "scene": scene_data(scene) if scene else None,
     }
 
 
-def _path(rows: pd.DataFrame) -> Mapping[str, list[float]] | None:
-    if not set(_POSE) <= set(rows.columns):
-        return None
+def _recorded(scene: Scene, task: Task, columns: Sequence[str]) -> Scene | None:
+    """The scene, or none where an older table lacks a value that it follows."""
+    known = task.info or {}
+    if unknown := sorted(scene.values - known.keys()):
+        raise StructjaxError(
+            f"scene of task {task.name!r}: no info value {unknown[0]!r}",
+            kind="task",
+            hint="accepted: " + (", ".join(known) or "none: the task has no info"),
+        )
+    recorded = all(f"info_{name}" in columns for name in scene.values)
+    return scene if recorded else None
+
+
+def scene_data(scene: Scene) -> dict[str, Any]:
+    """A scene, JSON-ready; info values have the names of their columns."""
+    views = [{"title": v.title, "right": v.right, "up": v.up} for v in scene.views]
+    return {"views": views, "shapes": [_shape_data(shape) for shape in scene.shapes]}
+
+
+def _shape_data(shape: Shape) -> dict[str, Any]:
     return {
-        name: np.round(rows[column].to_numpy(float), 3).tolist()
-        for name, column in zip(("x", "y", "heading"), _POSE, strict=True)
+        "kind": shape.kind,
+        "points": np.round(np.asarray(shape.points, float), _DECIMALS).tolist(),
+        "colour": shape.colour,
+        "width": shape.width,
+        "dashed": shape.dashed,
+        "origin": list(shape.origin),
+        "turn": f"info_{shape.turn}" if shape.turn else None,
+        "label": shape.label,
+        "moves": {f"info_{name}": list(v) for name, v in shape.moves.items()},
     }
+
+
+def _outcomes(rows: pd.DataFrame, task: Task) -> Mapping[str, str]:
+    """The episode's own outcomes, four digits each."""
+    present = {n: r for n, r in task.outcomes.items() if f"info_{r[0]}" in rows.columns}
+    info = {
+        value: rows[f"info_{value}"].to_numpy(np.float32)[:, None]
+        for value, _ in present.values()
+    }
+    found = reduce_outcomes(present, info, np.ones((len(rows), 1), bool))
+    return {name: f"{float(value[0]):.4g}" for name, value in found.items()}
+
+
+def _finite(values: pd.Series) -> np.ndarray:
+    return np.nan_to_num(values.to_numpy(float), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _places(values: pd.Series) -> list[float]:
+    return np.round(_finite(values), _DECIMALS).tolist()
 
 
 def _rounded(values: pd.Series) -> list[float]:
     """Four significant digits: the page stays small."""
-    array = values.to_numpy(float)
-    array = np.nan_to_num(array, nan=0.0, posinf=0.0, neginf=0.0)
-    return [float(f"{value:.4g}") for value in array]
+    return [float(f"{value:.4g}") for value in _finite(values)]

@@ -68,12 +68,16 @@ def write_report(run: Path, task: Task | None = None) -> Path:
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
         '<meta name=viewport content="width=device-width">'
         f"<title>{escape(run.name)} · structjax</title>"
-        f"<style>{(_ASSETS / 'report.css').read_text()}</style></head>"
+        f"<style>{_asset('report.css')}</style></head>"
         f"<body><main>{''.join(sections)}</main>"
-        f"<script>{(_ASSETS / 'report.js').read_text()}</script></body></html>\n"
+        f"<script>{_asset('scene.js')}{_asset('report.js')}</script></body></html>\n"
     )
     write_atomic(run / "report.html", html)
     return run / "report.html"
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text()
 
 
 def _whole(run: Path, manifest: dict[str, Any], task: Task) -> list[str]:
@@ -218,8 +222,9 @@ def _episodes(run: Path, manifest: dict[str, Any], task: Task) -> str:
         "<h2>Driven episodes (test seeds, mean actions)</h2>"
         "<div class=player id=player>"
         "<div class=controls><select></select><button>play</button>"
-        "<input type=range min=0 value=0><span class=clock></span></div>"
-        "<div><canvas class=view></canvas></div><div class=series></div>"
+        "<input type=range min=0 value=0><span class=clock></span>"
+        "<span class=outcomes></span></div>"
+        "<div class=views></div><div class=series></div>"
         "<div class=picker></div></div>"
         f'<script type="application/json" id=episodes>{data}</script>'
     )

@@ -12,6 +12,7 @@ from structjax.errors import StructjaxError
 from structjax.outcomes import Outcomes, problem
 from structjax.ranges import MAX_SEED
 from structjax.schema import Schema
+from structjax.tasks.scene import Scene
 
 NEEDED_SEEDS = ("test", "gate", "selection", "debug")
 """What a refinement run needs."""
@@ -63,9 +64,8 @@ class Task:
         `(act, seeds)` to `(returns [B], steps [B])`, or to these and `{outcome: [B]}`,
         where `act` maps observations `[B, O]` to clipped actions `[B, A]` and is
         called once per step.
-      scene: seed -> `{"x": [...], "y": [...], "width": metres}`, the closed line that
-        reports draw behind an episode's path; the path itself comes from the info
-        values `position_x`, `position_y` and `heading`.
+      scene: seed -> what reports draw of its episode: views and shapes, some of which
+        follow values of `info`.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Task:
     environment: Any = None
     outcomes: Outcomes = field(default_factory=dict)
     simulators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    scene: Callable[[int], dict[str, Any]] | None = None
+    scene: Callable[[int], Scene] | None = None
 
     def __post_init__(self) -> None:
         """Checks name, horizon, outcomes and seeds.

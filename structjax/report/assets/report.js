@@ -8,11 +8,12 @@
   const slider = root.querySelector("input[type=range]");
   const button = root.querySelector("button");
   const clock = root.querySelector(".clock");
-  const view = root.querySelector("canvas.view");
+  const views = root.querySelector(".views");
+  const told = root.querySelector(".outcomes");
   const list = root.querySelector(".series");
   const picker = root.querySelector(".picker");
-  const MAX_SERIES = 8;
-  let episode = null, step = 0, timer = null, shown = [];
+  const MAX_LATENTS = 5, MAX_ACTIONS = 3;
+  let episode = null, step = 0, timer = null, shown = [], plans = [];
 
   episodes.forEach((e, i) => {
     const option = document.createElement("option");
@@ -21,44 +22,10 @@
     select.appendChild(option);
   });
 
-  function bounds(e) {
-    const xs = e.path.x.concat(e.scene ? e.scene.x : []);
-    const ys = e.path.y.concat(e.scene ? e.scene.y : []);
-    return [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  }
-
-  function drawView() {
-    if (!episode.path) { view.style.display = "none"; return; }
-    view.style.display = "block";
-    const width = view.clientWidth, ratio = window.devicePixelRatio || 1;
-    view.width = width * ratio; view.height = width * ratio;
-    view.style.height = width + "px";
-    const c = view.getContext("2d");
-    c.scale(ratio, ratio);
-    const [x0, x1, y0, y1] = bounds(episode);
-    const scale = (width - 40) / Math.max(x1 - x0, y1 - y0, 1e-9);
-    const px = x => 20 + (x - x0) * scale, py = y => width - 20 - (y - y0) * scale;
-    const trace = (xs, ys, n) => {
-      c.beginPath();
-      for (let i = 0; i < n; i++) c.lineTo(px(xs[i]), py(ys[i]));
-    };
-    if (episode.scene) {
-      trace(episode.scene.x, episode.scene.y, episode.scene.x.length);
-      c.closePath();
-      c.lineJoin = "round"; c.strokeStyle = "#cbd5e0";
-      c.lineWidth = Math.max(2, episode.scene.width * scale); c.stroke();
-      c.strokeStyle = "#fff"; c.lineWidth = 1; c.setLineDash([4, 4]); c.stroke();
-      c.setLineDash([]);
-    }
-    c.strokeStyle = "rgba(49,130,206,.25)"; c.lineWidth = 1.5;
-    trace(episode.path.x, episode.path.y, episode.steps); c.stroke();
-    c.strokeStyle = "#3182ce"; c.lineWidth = 2;
-    trace(episode.path.x, episode.path.y, step + 1); c.stroke();
-    const x = px(episode.path.x[step]), y = py(episode.path.y[step]);
-    c.save(); c.translate(x, y); c.rotate(-episode.path.heading[step]);
-    c.fillStyle = "#c53030"; c.beginPath();
-    c.moveTo(0, -8); c.lineTo(5, 7); c.lineTo(-5, 7); c.closePath(); c.fill();
-    c.restore();
+  function drawViews() {
+    views.querySelectorAll("canvas").forEach((canvas, i) => {
+      drawView(canvas, plans[i], episode, step);
+    });
   }
 
   function drawSeries() {
@@ -86,7 +53,7 @@
   function draw() {
     slider.value = step;
     clock.textContent = `step ${step + 1} of ${episode.steps}`;
-    drawView(); drawSeries();
+    drawViews(); drawSeries();
   }
 
   function rebuild() {
@@ -100,6 +67,30 @@
     draw();
   }
 
+  function legend() {
+    const box = document.createElement("div");
+    const labelled = episode.scene ? episode.scene.shapes.filter(shape => shape.label) : [];
+    box.className = "legend";
+    box.append(...labelled.map(shape => {
+      const entry = document.createElement("span"), dot = document.createElement("i");
+      dot.style.background = shape.colour;
+      entry.append(dot, shape.label);
+      return entry;
+    }));
+    return box;
+  }
+
+  function buildViews() {
+    plans = episode.scene ? episode.scene.views.map(view => prepared(view, episode)) : [];
+    views.replaceChildren(...plans.map(({ view }) => {
+      const box = document.createElement("figure"), caption = document.createElement("figcaption");
+      caption.textContent = `${view.title} (${view.right} to the right, ${view.up} up)`;
+      box.append(caption, document.createElement("canvas"));
+      return box;
+    }), legend());
+    told.textContent = Object.entries(episode.outcomes).map(pair => pair.join(" = ")).join(" · ");
+  }
+
   function pick() {
     shown = [...picker.querySelectorAll("input:checked")].map(i => i.value);
     rebuild();
@@ -107,10 +98,12 @@
 
   function open(index) {
     episode = episodes[index]; step = 0; slider.max = episode.steps - 1;
-    const names = Object.keys(episode.series);
+    buildViews();
+    const names = [...new Set(episode.first.concat(Object.keys(episode.series)))];
     if (!picker.children.length) {
-      const first = new Set(names.filter(n => n.startsWith("latent_")).slice(0, MAX_SERIES - 3)
-        .concat(names.filter(n => /^action_[a-z]+$/.test(n)).slice(0, 3)));
+      const first = new Set(episode.first
+        .concat(names.filter(n => n.startsWith("latent_")).slice(0, MAX_LATENTS))
+        .concat(names.filter(n => /^action_[a-z]+$/.test(n)).slice(0, MAX_ACTIONS)));
       names.forEach(name => {
         const label = document.createElement("label"), box = document.createElement("input");
         box.type = "checkbox"; box.value = name; box.checked = first.has(name);

@@ -22,6 +22,7 @@ from structjax.tasks.car_racing.environment import (
 from structjax.tasks.car_racing.observation import ObsConfig
 from structjax.tasks.car_racing.schema import car_racing_schema
 from structjax.tasks.car_racing.track import make_track
+from structjax.tasks.scene import Scene, Shape
 
 HORIZON = 1000
 INFO: Mapping[str, str] = {
@@ -31,6 +32,8 @@ INFO: Mapping[str, str] = {
     "heading": "absolute direction of the car, rad, 0 is north, positive: to the left",
     "on_road": "share of the four wheels that touch the road",
 }
+_ARROW = ((0.0, 6.0, 0.0), (-4.0, -5.0, 0.0), (4.0, -5.0, 0.0))
+"""Marks the car in drawings, m; larger than the car, or it would not be seen."""
 DESCRIPTION = f"""\
 Car racing seen from above: drive one lap of a closed road as fast as possible. Every
 episode has another random road, with bends of both directions and some hairpins. There
@@ -128,11 +131,16 @@ def _gymnasium(
     return result.returns, result.steps
 
 
-def _scene(seed: int) -> dict[str, Any]:
-    """The road of a seed, for drawing: its centre line and width in metres."""
+def _scene(seed: int) -> Scene:
+    """The road of a seed with its centre line, the car and its way, from above."""
     track = make_track(seed)
-    return {
-        "x": np.round(track.x, 2).tolist(),
-        "y": np.round(track.y, 2).tolist(),
-        "width": 2 * c.ROAD_HALF_WIDTH,
-    }
+    road = np.column_stack([track.x, track.y, np.zeros_like(track.x)])
+    place = {"position_x": (1.0, 0.0, 0.0), "position_y": (0.0, 1.0, 0.0)}
+    return Scene(
+        shapes=(
+            Shape("loop", road, "#cbd5e0", 2 * c.ROAD_HALF_WIDTH),
+            Shape("loop", road, "#ffffff", dashed=True),
+            Shape("trace", ((0.0, 0.0, 0.0),), "#3182ce", moves=place),
+            Shape("area", _ARROW, "#c53030", turn="heading", moves=place),
+        )
+    )

@@ -20,6 +20,7 @@ from structjax.tasks.door_open.environment import (
     EnvState,
 )
 from structjax.tasks.door_open.geometry import MIN_DISTANCE, START_DISTANCE
+from structjax.tasks.door_open.scene import door_scene
 from structjax.tasks.door_open.schema import DOOR_OPEN_SCHEMA
 
 Backend = Literal["analytic"]
@@ -111,6 +112,7 @@ def door_open(
         environment=environment,
         outcomes=OUTCOMES,
         simulators=_simulators(horizon),
+        scene=door_scene,
     )
 
 
