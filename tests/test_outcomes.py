@@ -102,7 +102,7 @@ def test_a_simulator_may_give_outcomes_of_its_own(leftwards):
 
 def test_a_simulator_without_outcomes_has_none(leftwards):
     result = evaluate(*leftwards, outcome_task(), [1, 4], simulator="pencil")
-    assert result.as_dict()["outcomes"] == {}
+    assert "outcomes" not in result.as_dict()
 
 
 @pytest.mark.parametrize(

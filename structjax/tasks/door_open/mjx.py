@@ -1,0 +1,147 @@
+"""Hand and door in MJX: the MJCF of our own as JAX dynamics."""
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from structjax.errors import StructjaxError
+from structjax.tasks.door_open import constants as c
+from structjax.tasks.door_open.engine import Compiled, compile_model
+from structjax.tasks.door_open.mjcf import DoorModel
+from structjax.tasks.door_open.observation import Body
+
+
+class MjxState(NamedTuple):
+    """State of one episode.
+
+    Attributes:
+      qpos, qvel: `[nq]`, `[nv]` of the model.
+      warmstart: `[nv]` accelerations from which the solver starts.
+      target: `[3]` what the actions move.
+      hand: `[3]` position of the hand.
+      door_xy: `[2]` where the door stands.
+    """
+
+    qpos: jax.Array
+    qvel: jax.Array
+    warmstart: jax.Array
+    target: jax.Array
+    hand: jax.Array
+    door_xy: jax.Array
+
+
+class Mjx:
+    """The model of `mjcf.py` stepped by MJX.
+
+    Only what changes is state; the rest of MJX's data is computed anew in every step.
+
+    Args:
+      model: what is simulated; not with `arm="joints"`, which compiles for minutes.
+    """
+
+    def __init__(self, model: DoorModel | None = None) -> None:
+        """Imports MuJoCo and MJX.
+
+        Raises:
+          StructjaxError: they are not installed, or the model has the jointed arm.
+        """
+        self.model = model or DoorModel()
+        if self.model.arm == "joints":
+            raise StructjaxError(
+                "door_open: the jointed arm does not run in MJX",
+                kind="task",
+                hint='accepted: arm="tilting" or "slides"; C MuJoCo takes all',
+            )
+        self._mjx = import_mjx()
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The model as MuJoCo has it."""
+        return compile_model(self.model)
+
+    @cached_property
+    def _constants(self) -> tuple[Any, Any]:
+        """MJX's model and data that steps fill in."""
+        # Built once, perhaps while an environment is being traced.
+        with jax.ensure_compile_time_eval():
+            model = self.compiled.model
+            return self._mjx.put_model(model), self._mjx.make_data(model)
+
+    def reset(self, door_xy: jax.Array) -> MjxState:
+        """The closed door at `door_xy` `[2]`, the hand at its start."""
+        k = self.compiled
+        return MjxState(
+            qpos=jnp.asarray(k.qpos, jnp.float32),
+            qvel=jnp.asarray(k.qvel, jnp.float32),
+            warmstart=jnp.zeros(len(k.qvel)),
+            target=jnp.array(c.TARGET_START),
+            hand=jnp.array(c.HAND_START),
+            door_xy=jnp.asarray(door_xy, jnp.float32),
+        )
+
+    def step(self, state: MjxState, action: jax.Array) -> MjxState:
+        """One control step of 12.5 ms under `action` `[4]` in [-1, 1]."""
+        target = jnp.clip(
+            state.target + c.ACTION_SCALE * action[:3],
+            jnp.array(c.TARGET_LOW),
+            jnp.array(c.TARGET_HIGH),
+        )
+        model, blank = self._constants
+        door = jnp.append(state.door_xy, c.DOOR_Z)
+        places = blank.mocap_pos.at[self.compiled.target].set(target)
+        data = blank.replace(
+            qpos=state.qpos,
+            qvel=state.qvel,
+            qacc_warmstart=state.warmstart,
+            mocap_pos=places.at[self.compiled.door].set(door),
+            ctrl=jnp.stack([action[3], -action[3]]),
+        )
+
+        def substep(_: int, moved: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            qpos, qvel, warmstart = moved
+            after = self._mjx.step(
+                model, data.replace(qpos=qpos, qvel=qvel, qacc_warmstart=warmstart)
+            )
+            return after.qpos, after.qvel, after.qacc_warmstart
+
+        # A loop, not copies: compilation takes half as long.
+        qpos, qvel, warmstart = jax.lax.fori_loop(
+            0,
+            self.compiled.substeps,
+            substep,
+            (state.qpos, state.qvel, state.warmstart),
+        )
+        return state._replace(
+            qpos=qpos,
+            qvel=qvel,
+            warmstart=warmstart,
+            target=target,
+            # The hinges turn about the hand, so its place is that of the slides.
+            hand=jnp.array(c.TARGET_START) + qpos[:3],
+        )
+
+    def body(self, state: MjxState) -> Body:
+        """What the state means for the task."""
+        k = self.compiled
+        gap = c.OPENING_UNIT - state.qpos[k.right] + state.qpos[k.left]
+        opening = jnp.clip(gap / c.OPENING_UNIT, 0.0, 1.0)
+        return Body(state.hand, opening, state.qpos[k.hinge], state.target)
+
+
+def import_mjx() -> Any:
+    """The module `mujoco.mjx`.
+
+    Raises:
+      StructjaxError: it is not installed.
+    """
+    try:
+        from mujoco import mjx
+    except ImportError as error:
+        raise StructjaxError(
+            f"MJX cannot be imported ({error})",
+            kind="dependency",
+            hint='install it with `pip install "mujoco-mjx>=3.3"`',
+        ) from error
+    return mjx
