@@ -48,10 +48,13 @@ class Evaluation:
     outcomes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready: lists for tuples, outcomes with their mean and spread."""
+        """JSON-ready: lists for tuples, outcomes, if any, with mean and spread."""
         plain = {
             k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()
         }
+        del plain["outcomes"]
+        if not self.outcomes:
+            return plain
         return {**plain, "outcomes": summarised(self.outcomes)}
 
 

@@ -253,7 +253,8 @@ def gate_values(run: RunDirectory, candidate: Candidate) -> GateValues:
     if not task.outcomes:
         return GateValues(found, {})
     outcomes = read_back(found["outcomes"])
-    return GateValues(found["values"], {k: outcomes[k] for k in task.outcomes})
+    named = {k: outcomes[k] for k in task.outcomes if k in outcomes}
+    return GateValues(found["values"], named)
 
 
 def diagnose_candidate(

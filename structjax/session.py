@@ -74,8 +74,12 @@ class Outcome(NamedTuple):
                     "gate_worst": r.gate.worst,
                     "difference": r.gate.difference,
                     "interval": r.gate.interval,
-                    "gate_outcomes": summarised(r.gate.outcomes),
                 }
+                | (
+                    {"gate_outcomes": summarised(r.gate.outcomes)}
+                    if r.gate.outcomes
+                    else {}
+                )
                 for r in self.rounds
             ],
             "evaluation": self.evaluation,

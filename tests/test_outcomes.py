@@ -1,5 +1,6 @@
 """Outcomes beside the return: on episodes of the toy task, computed by hand."""
 
+import json
 from dataclasses import replace
 
 import jax
@@ -101,7 +102,7 @@ def test_a_simulator_may_give_outcomes_of_its_own(leftwards):
 
 def test_a_simulator_without_outcomes_has_none(leftwards):
     result = evaluate(*leftwards, outcome_task(), [1, 4], simulator="pencil")
-    assert result.as_dict()["outcomes"] == {}
+    assert "outcomes" not in result.as_dict()
 
 
 @pytest.mark.parametrize(
@@ -214,3 +215,36 @@ def test_training_writes_a_column_for_each(tmp_path):
     # Gain 1 halves 0.4 five times.
     np.testing.assert_allclose(begun["outcome_final"], 0.0125, rtol=1e-5)
     np.testing.assert_allclose(begun["outcome_farthest"], 0.2, rtol=1e-5)
+
+
+def test_a_resumed_run_tells_the_same(tmp_path):
+    """NaN is null in a run's files and comes back as NaN."""
+    told = []
+
+    def reply(request):
+        told.append("\n".join(m.content for m in request.messages))
+        if request.slot == "round0/revise" and len(told) == 3:
+            raise KeyboardInterrupt
+        replies = {**REPLIES, "generate": fenced(program(0.5)), "round0/revise": STOP}
+        return replies[request.slot]
+
+    def play(resume):
+        return refine(
+            outcome_task(),
+            ScriptedModel(reply),
+            config=RefinementConfig(rounds=1),
+            directory=tmp_path / "run",
+            resume=resume,
+        )
+
+    with pytest.raises(KeyboardInterrupt):
+        play(resume=False)
+    marker = tmp_path / "run" / "checkpoints" / "r0_gate.json"
+    kept = json.loads(marker.read_text())
+    kept["result"]["outcomes"]["final"][3] = None
+    marker.write_text(json.dumps(kept))
+    outcome = play(resume=True)
+    gate = outcome.rounds[0].gate
+    check({"nearest": gate.outcomes["nearest"]}, {"nearest": [0.4 * 0.75**5] * 10})
+    assert np.isnan(gate.outcomes["final"]).tolist() == [i == 3 for i in range(10)]
+    assert list(gate.outcomes) == list(OUTCOMES)

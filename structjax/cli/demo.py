@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from structjax.cli.output import print_json, progress, text_table
+
+if TYPE_CHECKING:
+    from structjax.demonstration import Demonstration
 
 _FACTS = ("driver", "simulator", "seed", "return", "steps")
 
@@ -56,24 +59,24 @@ def _word(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Synth:
-    """Record the bundled driver again, in Gymnasium's simulator (extra `original`).
+    """Record a task's bundled demonstrations again, in its original simulator.
 
-    Under `--json`: {"files": [paths]}.
+    That of car_racing is Gymnasium's (extra `original`), that of door_open Meta-World
+    (extra `metaworld`). Under `--json`: {"files": [paths]}.
     """
 
+    task: Literal["car_racing", "door_open"] = "car_racing"
+    """Name of the task."""
     output: Path = Path("demonstrations")
     """Directory for the files."""
     json: bool = False
     """Print one JSON object as the last line of stdout."""
 
     def run_command(self) -> int:
-        """Records all demonstrations of car_racing."""
-        from structjax.original.car_demonstrations import make_demonstrations
-        from structjax.tasks.car_racing.schema import CAR_RACING_SCHEMA
-
-        progress("driving in Gymnasium's simulator")
+        """Records all demonstrations of the task."""
+        progress(f"recording {self.task} in its original simulator")
         self.output.mkdir(parents=True, exist_ok=True)
-        made = make_demonstrations(self.output, CAR_RACING_SCHEMA)
+        made = _RECORDED[self.task](self.output)
         if self.json:
             files = [str(self.output / f"{name}.npz") for name in made]
             print_json({"files": files})
@@ -82,8 +85,25 @@ class Synth:
             (name, d.provenance["seed"], f"{d.provenance['return']:.1f}")
             for name, d in made.items()
         ]
-        print(text_table(("name", "track", "return"), rows))
+        print(text_table(("name", "seed", "return"), rows))
         return 0
+
+
+def _car_racing(folder: Path) -> "dict[str, Demonstration]":
+    from structjax.original.car_demonstrations import make_demonstrations
+    from structjax.tasks.car_racing.schema import CAR_RACING_SCHEMA
+
+    return make_demonstrations(folder, CAR_RACING_SCHEMA)
+
+
+def _door_open(folder: Path) -> "dict[str, Demonstration]":
+    from structjax.original.door_demonstrations import make_demonstrations
+    from structjax.tasks.door_open.schema import DOOR_OPEN_SCHEMA
+
+    return make_demonstrations(folder, DOOR_OPEN_SCHEMA)
+
+
+_RECORDED = {"car_racing": _car_racing, "door_open": _door_open}
 
 
 @dataclass(frozen=True)

@@ -248,7 +248,7 @@ class Evaluate:
     Under `--json`: {"task", "simulator", "mode", "seeds", "returns", "metric",
     "values", "mean", "std_ddof0", "resets", "env_steps", "outcomes": {name: {"values",
     "mean", "std_ddof0"}}}; the outcomes are the task's own, such as a least distance,
-    one value per episode, and {} where it has none.
+    one value per episode, and are absent where it has none.
     """
 
     policy: tyro.conf.Positional[Path]

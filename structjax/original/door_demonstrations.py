@@ -2,10 +2,13 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from structjax.demonstration import Demonstration, save_demonstration
@@ -16,27 +19,39 @@ from structjax.original.door_open import (
     import_simulator,
     run_episode,
 )
-from structjax.outcomes import Outcomes, reduce_outcomes
+from structjax.outcomes import reduce_outcomes
 from structjax.schema import Schema
+from structjax.tasks.door_open.driver import Driver, DriverConfig
+from structjax.tasks.door_open.servo import ServoConfig, servo
+from structjax.tasks.door_open.task import OUTCOMES
 
 PACKAGES = (*PINNED, "gymnasium", "numpy")
-OUTCOMES: Outcomes = {
-    "min_distance": ("distance", "min"),
-    "final_distance": ("distance", "last"),
-    "success_ever": ("success", "max"),
-    "success_final": ("success", "last"),
-}
+
+
+MEMORY = 0.9  # share of the servo's noise that stays from step to step
 
 
 class Recipe(NamedTuple):
-    """Who opens the door of which seed."""
+    """Who opens the door of which seed; the seed also draws the driver's noise.
 
-    driver: str
+    Attributes:
+      seed: of the door.
+      driver: Meta-World's scripted expert (None), our planner or our feedback law.
+    """
+
     seed: int
+    driver: DriverConfig | ServoConfig | None = None
 
 
-# The expert opens all of these doors; none was left out between them.
-RECIPES = {f"expert_{i + 1}": Recipe("expert", 4000 + i) for i in range(3)}
+# Each opens all of its doors; none was left out between them.
+RECIPES = (
+    {f"expert_{i + 1}": Recipe(4000 + i) for i in range(3)}
+    | {
+        f"planner_{i + 1}": Recipe(4100 + i, DriverConfig(noise=0.1, seed=4100 + i))
+        for i in range(3)
+    }
+    | {f"servo_{i + 1}": Recipe(4200 + i, ServoConfig(noise=0.15)) for i in range(3)}
+)
 
 
 def scripted_expert() -> Callable[[np.ndarray], np.ndarray]:
@@ -62,9 +77,52 @@ def scripted_expert() -> Callable[[np.ndarray], np.ndarray]:
     return act
 
 
-DRIVERS: dict[str, tuple[str, Callable[[], Callable[[np.ndarray], np.ndarray]]]] = {
-    "expert": ("scripted expert of Meta-World", scripted_expert),
-}
+def motion_planner(config: DriverConfig) -> Callable[[np.ndarray], np.ndarray]:
+    """Our planner, which plans at the first observation it sees."""
+    driver: Driver | None = None
+
+    def act(obs: np.ndarray) -> np.ndarray:
+        nonlocal driver
+        if driver is None:
+            driver = Driver(config)
+            driver.reset(obs)
+        return driver.act(obs)
+
+    return act
+
+
+def noisy_servo(config: ServoConfig, seed: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Our feedback law with its noise: observation `[39]` -> clipped action `[4]`."""
+    law = jax.jit(partial(servo, config=config))
+    rng, drift = np.random.default_rng(seed), np.zeros(4)
+
+    def act(obs: np.ndarray) -> np.ndarray:
+        nonlocal drift
+        fresh = np.append(rng.standard_normal(3), 0.0) * config.noise
+        drift = MEMORY * drift + np.sqrt(1.0 - MEMORY**2) * fresh
+        return np.clip(np.asarray(law(obs)) + drift, -1.0, 1.0)
+
+    return act
+
+
+class _Driver(NamedTuple):
+    """A driver at work, and what is to be told of it."""
+
+    act: Callable[[np.ndarray], np.ndarray]
+    words: str
+    level: str
+
+
+def _driver(recipe: Recipe) -> _Driver:
+    config = recipe.driver
+    if config is None:
+        words = "scripted expert of Meta-World"
+        return _Driver(scripted_expert(), words, "expert")
+    if isinstance(config, DriverConfig):
+        words = "motion planner of structjax"
+        return _Driver(motion_planner(config), words, "planner")
+    words = "feedback law of structjax"
+    return _Driver(noisy_servo(config, recipe.seed), words, "servo")
 
 
 def record_demonstration(
@@ -76,15 +134,16 @@ def record_demonstration(
       StructjaxError: the extra `metaworld` is not installed.
     """
     env = OriginalDoorOpen() if env is None else env
-    words, make = DRIVERS[recipe.driver]
-    episode = run_episode(env, recipe.seed, make())
+    driver = _driver(recipe)
+    episode = run_episode(env, recipe.seed, driver.act)
     taken = np.ones((len(episode.rewards), 1), bool)
     columns = {name: values[:, None] for name, values in episode.info.items()}
     outcomes = reduce_outcomes(OUTCOMES, columns, taken)
     provenance = {
         "task": "door_open",
-        "driver": words,
-        "level": recipe.driver,
+        "driver": driver.words,
+        "level": driver.level,
+        "settings": asdict(recipe.driver) if recipe.driver else {},
         "simulator": f"Meta-World {NAME}",
         "seed": recipe.seed,
         "return": round(float(episode.rewards.sum()), 2),

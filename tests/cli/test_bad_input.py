@@ -21,7 +21,10 @@ def program(tmp_path):
 
 def test_unknown_task(capsys):
     line = refused(capsys, "refine", "car_rcing")
-    assert "unknown task 'car_rcing'; known: car_racing, pendulum, cartpole" in line
+    assert (
+        "unknown task 'car_rcing'; known: car_racing, door_open, pendulum, cartpole"
+        in line
+    )
 
 
 def test_missing_demonstration(capsys, tmp_path):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from structjax.errors import StructjaxError
+from structjax.outcomes import Outcomes
 from structjax.schema import Schema
 from structjax.tasks.base import DEFAULT_SEEDS, Step, Task
 
@@ -29,6 +30,7 @@ def task_from_gymnax(
     seeds: Mapping[str, range] | None = None,
     params: Any = None,
     info: Mapping[str, str] | None = None,
+    outcomes: Outcomes | None = None,
 ) -> Task:
     """A Task whose episodes start where `jax.random.key(seed)` puts them.
 
@@ -45,6 +47,8 @@ def task_from_gymnax(
       seeds: use -> seeds, disjoint; default the project's sets (test 1000-1009, ...).
       params: the environment's parameters; default its own.
       info: scalar entries of the environment's info to record, with their meaning.
+      outcomes: what to report per episode beside the return, name -> (entry of `info`,
+        `"min"`, `"max"`, `"last"` or `"mean"`).
 
     Raises:
       StructjaxError: the environment is unknown, or differs from the schema.
@@ -71,6 +75,7 @@ def task_from_gymnax(
         step=step,
         info=info,
         environment=environment,
+        outcomes=outcomes or {},
     )
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open import contact
-from structjax.tasks.door_open.contact import Pose, Row, Velocity
+from structjax.tasks.door_open.contact import Pose, Velocity
 from structjax.tasks.door_open.observation import Body
 
 FINGER_TRAVEL: Final = (0.04, 0.03)  # m, right and left
@@ -26,8 +26,10 @@ REST_OFFSET: Final = (0.0, 0.0, -0.004)  # of the hand from a target that stands
 # Torque (N m per rad past an angle) that holds the door open against the cabinet, from
 # slow pushes at 2 to 300 N m; the sum of three straight lines.
 PRESS: Final = ((-1.31, 145.0), (-1.4525, 500.0), (-1.5, 350.0))
-PRESS_DAMPING: Final = 60.0  # 1/s, from the door's release at -1.4 to -1.98 rad
-PRESS_INERTIA: Final = 3.0  # the pressed door answers like one so many times heavier
+PRESS_DAMPING: Final = (60.0, 20.0)
+"""1/s, of a door that springs back (released at -1.4 to -1.98 rad) and of one that is
+pulled on."""
+PRESS_INERTIA: Final = 3.0  # a pressed door answers like one so many times heavier
 
 
 class AnalyticState(NamedTuple):
@@ -64,8 +66,8 @@ class Analytic:
     """
 
     stiffness: float = 40.0
-    hand_mass: float = 2.0
-    friction: float = 1.0
+    hand_mass: float = 3.0
+    friction: float = 0.6
     passes: int = 2
 
     def reset(self, door_xy: jax.Array) -> AnalyticState:
@@ -105,7 +107,7 @@ class Analytic:
 
     def _substep(self, state: AnalyticState, grip: jax.Array) -> AnalyticState:
         dt = c.TIME_STEP / c.SUBSTEPS
-        press = resistance(state.theta)
+        press = resistance(state.theta, state.omega)
         v = self._free(state, grip, press, dt)
         v = self._touch(state, v, press.inertia, dt)
         fingers, finger_speed = [], []
@@ -142,20 +144,22 @@ class Analytic:
         self, state: AnalyticState, v: Velocity, inertia: jax.Array, dt: float
     ) -> Velocity:
         """Velocities after the impulses of all contacts."""
-        rows = contact_rows(state)
+        rows = contact.rows_of(finger_poses(state))
 
-        def once(_: int, carry: tuple[Velocity, list]) -> tuple[Velocity, list]:
-            v, applied = carry
-            for i, (finger, row) in enumerate(rows):
-                v, applied[i] = contact.push(
-                    row, v, finger, applied[i],
-                    hand_mass=self.hand_mass, inertia=inertia,
-                    friction=self.friction, dt=dt,
-                )  # fmt: skip
-            return v, applied
+        def one(
+            v: Velocity, contact_row: tuple[contact.Row, jax.Array]
+        ) -> tuple[Velocity, jax.Array]:
+            return contact.push(
+                contact_row[0], v, contact_row[1],
+                hand_mass=self.hand_mass, inertia=inertia,
+                friction=self.friction, dt=dt,
+            )  # fmt: skip
 
-        none = [jnp.zeros(()) for _ in rows]
-        return jax.lax.fori_loop(0, self.passes, once, (v, none))[0]
+        # Loops, not copies: the compilation is short.
+        applied = jnp.zeros_like(rows.gap)
+        for _ in range(self.passes):
+            v, applied = jax.lax.scan(one, v, (rows, applied))
+        return v
 
 
 class Press(NamedTuple):
@@ -166,7 +170,7 @@ class Press(NamedTuple):
     inertia: jax.Array
 
 
-def resistance(theta: jax.Array) -> Press:
+def resistance(theta: jax.Array, omega: jax.Array) -> Press:
     """The hinge with the panel pressing against the cabinet when opened far."""
     torque = jnp.zeros_like(theta)
     for angle, slope in PRESS:
@@ -174,19 +178,22 @@ def resistance(theta: jax.Array) -> Press:
     begun = jnp.clip((PRESS[0][0] - theta) / 0.04, 0.0, 1.0)
     full = jnp.clip((PRESS[0][0] - theta) / (PRESS[0][0] - PRESS[2][0]), 0.0, 1.0)
     inertia = c.HINGE_INERTIA * (1.0 + (PRESS_INERTIA - 1.0) * full)
-    damping = c.HINGE_DAMPING / c.HINGE_INERTIA + PRESS_DAMPING * begun
+    extra = jnp.where(omega > 0.0, PRESS_DAMPING[0], PRESS_DAMPING[1]) * begun
+    damping = c.HINGE_DAMPING / c.HINGE_INERTIA + extra
     return Press(torque, damping, inertia)
 
 
-def contact_rows(state: AnalyticState) -> list[tuple[int, Row]]:
-    """Every finger with every shape: (finger, row)."""
+def finger_poses(state: AnalyticState) -> Pose:
+    """The two fingers against the door, `[2]` each."""
     x = state.hand[0] - state.door_xy[0] - c.HINGE[0]
     y = state.hand[1] - state.door_xy[1] - c.HINGE[1]
-    cosine, sine = jnp.cos(state.theta), jnp.sin(state.theta)
-    rows = []
-    for i, side in enumerate(contact.SIDE):
-        place = y + side * (state.fingers[i] - FINGER_PLACE)
-        pose = Pose(x, place, state.hand[2], cosine, sine)
-        rows += [(i, contact.shape_row(pose, shape)) for shape in contact.SHAPES]
-        rows.append((i, contact.wall_row(pose)))
-    return rows
+    open_place = state.fingers - FINGER_PLACE  # of the right one; the left mirrors it
+    both = jnp.ones(2)
+    return Pose(
+        x=x * both,
+        y=y + jnp.array([1.0, -1.0]) * open_place,
+        z=state.hand[2] * both,
+        right=jnp.array([1.0, 0.0]),
+        cosine=jnp.cos(state.theta) * both,
+        sine=jnp.sin(state.theta) * both,
+    )

@@ -1,8 +1,8 @@
-"""Contact of upright fingers with the door: gaps and impulses, one scalar at a time.
+"""Contact of upright fingers with the door: gaps and impulses.
 
 A finger is a capsule along x, seen from above, that stands upright; bar, stem and panel
 are capsules in the door frame. Impulses are found row by row (projected Gauss-Seidel),
-so that no stiffness limits the step. Scalars keep a batch in the only array axis.
+so that no stiffness limits the step.
 """
 
 from typing import Final, NamedTuple
@@ -16,7 +16,6 @@ FINGER_HALF_WIDTH: Final = 0.0105  # along x, without the rounding
 FINGER_RADIUS: Final = 0.0045
 FINGER_HALF_HEIGHT: Final = 0.045
 FINGER_MASS: Final = 100.0  # the armature of its joint
-SIDE: Final = (1.0, -1.0)  # direction along y in which the fingers close
 WALL: Final = (0.389, 0.031, -0.006, 0.15)
 """The cabinet's right wall: centre and half width (with a finger's) along x, its face
 along y, all from the hinge, and its top above the door's middle."""
@@ -33,12 +32,12 @@ class Shape(NamedTuple):
       half_height: half of its vertical extent where it is flat.
     """
 
-    x: float
-    y: float
-    along_x: float
-    half: float
-    radius: float
-    half_height: float
+    x: float | jax.Array
+    y: float | jax.Array
+    along_x: float | jax.Array
+    half: float | jax.Array
+    radius: float | jax.Array
+    half_height: float | jax.Array
 
 
 SHAPES: Final = (
@@ -66,6 +65,7 @@ class Row(NamedTuple):
       nx, ny, nz: direction from the door to the finger.
       rx, ry: place on the door from the hinge, in the world's axes.
       gap: distance of the surfaces, negative when they overlap.
+      right: 1 for the right finger, 0 for the left.
     """
 
     nx: jax.Array
@@ -74,14 +74,22 @@ class Row(NamedTuple):
     rx: jax.Array
     ry: jax.Array
     gap: jax.Array
+    right: jax.Array
 
 
 class Pose(NamedTuple):
-    """A finger and the door: finger centre from the hinge, and the hinge's turn."""
+    """A finger and the door.
+
+    Attributes:
+      x, y, z: centre of the finger; x and y from the hinge.
+      right: 1 for the right finger, 0 for the left.
+      cosine, sine: of the hinge angle.
+    """
 
     x: jax.Array
     y: jax.Array
     z: jax.Array
+    right: jax.Array
     cosine: jax.Array
     sine: jax.Array
 
@@ -91,14 +99,15 @@ def shape_row(pose: Pose, shape: Shape) -> Row:
     qx = pose.cosine * pose.x + pose.sine * pose.y - shape.x
     qy = pose.cosine * pose.y - pose.sine * pose.x - shape.y
     ex, ey = pose.cosine, -pose.sine  # the finger's axis in the door frame
-    along, e_along = (qx, ex) if shape.along_x else (qy, ey)
+    lies = shape.along_x
+    along, e_along = lies * qx + (1 - lies) * qy, lies * ex + (1 - lies) * ey
     on_shape = jnp.clip(along, -shape.half, shape.half)
     for _ in range(2):  # alternating projections between the two segments
         back = qx * ex + qy * ey - on_shape * e_along
         on_finger = jnp.clip(-back, -FINGER_HALF_WIDTH, FINGER_HALF_WIDTH)
         on_shape = jnp.clip(along + on_finger * e_along, -shape.half, shape.half)
     dx, dy = qx + on_finger * ex, qy + on_finger * ey
-    sx, sy = (on_shape, 0.0) if shape.along_x else (0.0, on_shape)
+    sx, sy = lies * on_shape, (1 - lies) * on_shape
     dx, dy = dx - sx, dy - sy
     dz = _height(pose.z, shape.half_height)
     distance = jnp.sqrt(dx * dx + dy * dy + dz * dz + 1e-12)
@@ -111,10 +120,11 @@ def shape_row(pose: Pose, shape: Shape) -> Row:
         rx=pose.cosine * px - pose.sine * py,
         ry=pose.sine * px + pose.cosine * py,
         gap=distance - shape.radius - FINGER_RADIUS,
+        right=pose.right,
     )
 
 
-def _height(z: jax.Array, half_height: float) -> jax.Array:
+def _height(z: jax.Array, half_height: float | jax.Array) -> jax.Array:
     """Vertical distance of a finger at height `z` to what is at the door's middle."""
     half = FINGER_HALF_HEIGHT - FINGER_RADIUS
     above = z - half - (c.DOOR_Z + half_height)
@@ -130,19 +140,30 @@ def wall_row(pose: Pose) -> Row:
     over = pose.z - FINGER_HALF_HEIGHT - (c.DOOR_Z + top)
     gap = face - FINGER_RADIUS - pose.y
     absent = (beside > 0.0) | (over > 0.0) | (gap < -0.02)
-    return Row(zero, zero - 1.0, zero, zero, zero, jnp.where(absent, 1.0, gap))
+    gap = jnp.where(absent, 1.0, gap)
+    return Row(zero, zero - 1.0, zero, zero, zero, gap, pose.right)
 
 
-def approach(row: Row, v: Velocity, finger: int) -> tuple[jax.Array, ...]:
+def rows_of(poses: Pose) -> Row:
+    """Every finger with every shape: `[2]` poses -> `[8]` rows, finger by finger."""
+    shapes = Shape(*(jnp.array(part) for part in zip(*SHAPES, strict=True)))
+
+    def one(pose: Pose) -> Row:
+        rows = jax.vmap(shape_row, in_axes=(None, 0))(pose, shapes)
+        return jax.tree.map(lambda a, b: jnp.append(a, b), rows, wall_row(pose))
+
+    return jax.tree.map(lambda part: part.reshape(-1), jax.vmap(one)(poses))
+
+
+def approach(row: Row, v: Velocity) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Velocity of the finger against the door at the contact, x, y, z."""
-    own = SIDE[finger] * v[3 + finger]
+    own = row.right * v.right - (1 - row.right) * v.left
     return v.x + v.hinge * row.ry, v.y + own - v.hinge * row.rx, v.z
 
 
 def push(
     row: Row,
     v: Velocity,
-    finger: int,
     applied: jax.Array,
     *,
     hand_mass: float,
@@ -155,7 +176,7 @@ def push(
     Surfaces that are apart may close their gap within the step, overlapping ones part
     at up to 0.3 m/s. Friction is bounded by this pass's share of the normal impulse.
     """
-    ux, uy, uz = approach(row, v, finger)
+    ux, uy, uz = approach(row, v)
     normal = row.nx * ux + row.ny * uy + row.nz * uz
     lever = row.rx * row.ny - row.ry * row.nx
     give = 1.0 / hand_mass + row.ny**2 / FINGER_MASS + lever**2 / inertia
@@ -169,14 +190,12 @@ def push(
     drag = jnp.minimum(speed / yields, friction * jnp.abs(impulse)) / speed
     px, py = impulse * row.nx - drag * tx, impulse * row.ny - drag * ty
     pz = impulse * row.nz - drag * tz
-    fingers = [v.right, v.left]
-    fingers[finger] += SIDE[finger] * py / FINGER_MASS
     moved = Velocity(
         v.x + px / hand_mass,
         v.y + py / hand_mass,
         v.z + pz / hand_mass,
-        fingers[0],
-        fingers[1],
+        v.right + row.right * py / FINGER_MASS,
+        v.left - (1 - row.right) * py / FINGER_MASS,
         v.hinge - (row.rx * py - row.ry * px) / inertia,
     )
     return moved, total

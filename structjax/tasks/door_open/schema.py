@@ -78,20 +78,15 @@ DOOR_OPEN_SCHEMA: Final = Schema(
         ),
     ),
     actions=(
-        *(
-            ActionField(
-                f"d{axis}",
-                f"moves the hand's target by {c.ACTION_SCALE:g} m per unit along "
-                f"{axis} ({direction}); the hand follows the target, about 0.04 m "
-                "behind it at full speed, and where something blocks the hand the "
-                "target runs ahead and has to come back before the hand does",
-            )
-            for axis, direction in zip(
-                _AXES,
-                ("+ right", "+ away from the robot", "+ up"),
-                strict=True,
-            )
+        ActionField(
+            "dx",
+            f"moves the hand's target by {c.ACTION_SCALE:g} m per unit along x, + to "
+            "the right; the hand follows the target, 0.04 m behind it at full speed, "
+            "and when something blocks the hand the target runs ahead and has to come "
+            "back before the hand does",
         ),
+        ActionField("dy", "the same along y, + away from the robot"),
+        ActionField("dz", "the same along z, + up"),
         ActionField(
             "grip",
             "force of the gripper: +1 closes it, -1 opens it (the observed opening is "

@@ -45,23 +45,25 @@ OUTCOMES: Outcomes = {
     "success_ever": ("success", "max"),
     "success_final": ("success", "last"),
 }
+_RATE = f"{1 / c.TIME_STEP:.0f}"
+_SHUT = f"{START_DISTANCE:.4f}"
+_BEST = f"{MIN_DISTANCE:.4f}"
 DESCRIPTION = f"""\
 Door opening with a robot arm's hand (Meta-World's door-open-v3): pull a cabinet door
 open by its handle until the handle is at its goal, and keep it there. Every episode has
-another position of the door. There are {1 / c.TIME_STEP:.0f} steps a second and
-{c.HORIZON} steps in every episode; it never ends early, so what counts is also where
-the handle stays.
-Reward per step: 10 while the handle is within {c.SUCCESS_DISTANCE} m of its goal along
-x; else 2 * (hand in place and gripper closing) + 8 * (how far the door is open).
-Distance of the handle to its goal: {START_DISTANCE:.4f} m when closed, wherever the
-door stands; {MIN_DISTANCE:.4f} m at best, with the hinge at about 92 degrees, for the
-goal does not lie on the handle's arc. Opening the door further leads away from it.
+another position of the door. There are {_RATE} steps a second and {c.HORIZON}
+steps in every episode; it never ends early, so what counts is also where the handle stays.
+Reward per step: 10 while the handle is within {c.SUCCESS_DISTANCE} m of its goal along x;
+else 2 * (hand in place and gripper closing) + 8 * (how far the door is open).
+Distance of the handle to its goal: {_SHUT} m when closed, wherever the door
+stands; {_BEST} m at best, with the hinge at about 92 degrees, for the goal does not
+lie on the handle's arc. Opening the door further leads away from it.
 Handle: a horizontal bar of about 0.02 m radius in front of the door, held by one stem
 at its left; the bar is 0.12 m from the panel and ends beyond the panel's right edge.
 The fingers fit between bar and panel from above, right of the stem; a closed gripper
 can pull the bar like a hook. Coming down on the bar or the stem leaves the hand stuck.
-Door: it turns freely up to about 75 degrees; from there on the panel presses
-against the cabinet and springs back when the hand lets go, so the goal has to be held.
+Door: it turns freely up to about 75 degrees; from there on the panel presses against
+the cabinet and springs back when the hand lets go, so the goal has to be held.
 Hand: the actions move a target that the hand follows. A blocked hand does not stop its
 target, which may run 0.4 m ahead and has to be brought back first."""
 
