@@ -8,8 +8,10 @@ it (Meta-World needs its own), and writes what came of each episode; `compare` s
 files beside Meta-World's. Policies are Meta-World's scripted expert with every constant
 perturbed; all backends get the same action noise.
 
-    backends  metaworld, metaworld-any-mujoco (patched to load on other versions),
-              metaworld-nudged (start moved by 1e-6 rad), c, c-jointed, mjx, analytic
+    backends  metaworld; metaworld-any-mujoco, patched to load on other versions;
+              metaworld-nudged, its start moved by 1e-6 rad; c, mjx, our MJCF; c-jointed,
+              with the whole arm; c-five-substeps, c-no-base, c-no-tilt, c with one
+              thing changed; analytic
     sets      tuning: model parameters may be chosen on it
               held-out: looked at once, when nothing is left to choose
 
@@ -164,18 +166,17 @@ def play_metaworld_any(
     return play_metaworld()(policies, noise, seeds)
 
 
-def play_c(jointed: bool) -> Play:
-    """Our MJCF in C MuJoCo."""
+def play_c(variant: Callable[[Any], Any] = lambda mjcf: mjcf.DoorModel()) -> Play:
+    """Our MJCF in C MuJoCo; `variant` takes the module and gives the model."""
 
     def play(
         policies: Policies, noise: np.ndarray, seeds: list[int]
     ) -> tuple[np.ndarray, np.ndarray]:
+        from structjax.tasks.door_open import mjcf
         from structjax.tasks.door_open.configurations import door_positions
-        from structjax.tasks.door_open.mjcf import JOINTED, DoorModel
         from structjax.tasks.door_open.simulated import SimulatedDoors
 
-        model = JOINTED if jointed else DoorModel()
-        world = SimulatedDoors(door_positions(seeds), model)
+        world = SimulatedDoors(door_positions(seeds), variant(mjcf))
         obs = world.observations()
         distance, success = [], []
         for t in range(STEPS):
@@ -218,8 +219,11 @@ BACKENDS: dict[str, Play] = {
     "metaworld": play_metaworld(),
     "metaworld-nudged": play_metaworld(nudge),
     "metaworld-any-mujoco": play_metaworld_any,
-    "c": play_c(jointed=False),
-    "c-jointed": play_c(jointed=True),
+    "c": play_c(),
+    "c-jointed": play_c(lambda mjcf: mjcf.JOINTED),
+    "c-five-substeps": play_c(lambda mjcf: mjcf.DoorModel(substeps=5)),
+    "c-no-base": play_c(lambda mjcf: mjcf.DoorModel(gripper_base=False)),
+    "c-no-tilt": play_c(lambda mjcf: mjcf.DoorModel(arm="slides")),
     "mjx": play_jax("mjx"),
     "analytic": play_jax("analytic"),
 }
