@@ -1,6 +1,7 @@
 """Door Opening as a Task: doors by seed, schema, description, simulators."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 import jax
@@ -20,9 +21,11 @@ from structjax.tasks.door_open.environment import (
     EnvState,
 )
 from structjax.tasks.door_open.geometry import MIN_DISTANCE, START_DISTANCE
+from structjax.tasks.door_open.mjcf import JOINTED, DoorModel
+from structjax.tasks.door_open.mjx import Mjx
 from structjax.tasks.door_open.schema import DOOR_OPEN_SCHEMA
 
-Backend = Literal["analytic"]
+Backend = Literal["analytic", "mjx"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 INFO: Mapping[str, str] = {
     "distance": "distance of the handle to its goal, m",
@@ -76,11 +79,12 @@ def door_open(
     """The Door Opening task; a seed is a position of the door.
 
     Args:
-      backend: `"analytic"`, a few equations, the fastest.
+      backend: `"analytic"`, a few equations, the fastest; `"mjx"`, a MuJoCo model
+        whose hand tilts, closer to Meta-World.
       horizon: steps of an episode, at most Meta-World's 500.
 
     Raises:
-      StructjaxError: an unknown backend, or a horizon beyond 500.
+      StructjaxError: an unknown backend, a horizon beyond 500, or MJX is missing.
     """
     _check_horizon(horizon)
     environment = DoorOpen(_dynamics(backend), horizon)
@@ -130,12 +134,26 @@ def _dynamics(backend: str) -> Dynamics:
             kind="task",
             hint="accepted: " + ", ".join(BACKENDS),
         )
-    return Analytic()
+    return Mjx() if backend == "mjx" else Analytic()
 
 
 def _simulators(horizon: int) -> Mapping[str, Callable[..., Any]]:
     """The simulators outside JAX, whose episodes have 500 steps."""
-    return {"metaworld": _metaworld} if horizon == c.HORIZON else {}
+    if horizon != c.HORIZON:
+        return {}
+    return {"c": _c, "c_jointed": partial(_c, model=JOINTED), "metaworld": _metaworld}
+
+
+def _c(
+    act: Callable[[np.ndarray], np.ndarray],
+    seeds: Sequence[int],
+    model: DoorModel | None = None,
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """The same of our own model in C MuJoCo; by default that of the backend `mjx`."""
+    from structjax.tasks.door_open.simulated import simulate
+
+    result = simulate(act, seeds, OUTCOMES, model=model)
+    return result.returns, result.steps, result.outcomes
 
 
 def _metaworld(
