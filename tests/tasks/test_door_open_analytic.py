@@ -273,6 +273,7 @@ def test_resets_by_key_draw_different_doors():
         ({"backend": "magic"}, "backend 'magic'"),
         ({"horizon": 501}, "horizon 501"),
         ({"horizon": 0}, "horizon 0"),
+        ({"horizon": "500"}, "horizon '500'"),
     ],
 )
 def test_options_that_cannot_be_used(options, problem):

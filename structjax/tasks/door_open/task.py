@@ -119,7 +119,7 @@ def door_open(
 
 
 def _check_horizon(horizon: int) -> None:
-    if isinstance(horizon, bool) or not 1 <= horizon <= c.HORIZON:
+    if not isinstance(horizon, int) or not 1 <= horizon <= c.HORIZON:
         raise StructjaxError(
             f"task 'door_open': horizon {horizon!r}",
             kind="task",
