@@ -84,8 +84,9 @@ CARRIAGE: Final = (
 SLIDES: Final = (("x", "1 0 0", 60.0), ("y", "0 1 0", 130.0), ("z", "0 0 1", 90.0))
 HINGES: Final = (("rx", "1 0 0", 40.0), ("ry", "0 1 0", 12.0), ("rz", "0 0 1", 8.6))
 REST: Final = "0.0008 0 0"
-"""What the jointed arm sags below its target beyond the carriage, in the hand's axes."""
+"""What the jointed arm sags more than the carriage, in the hand's axes."""
 
+DOOR: Final = (0.05, 0.9)  # where the model itself puts it
 FINGERS: Final = (("right", -1, "0 0.04"), ("left", 1, "-0.03 0"))
 # Bodies without mass still give MuJoCo the place at which it rates their inertia.
 _NO_MASS: Final = 'mass="1e-7" diaginertia="1e-10 1e-10 1e-10"'
@@ -118,7 +119,7 @@ def door_mjcf(model: DoorModel) -> str:
 {_option(model)}
 <default>
 <geom contype="0" conaffinity="0"/>
-<default class="finger"><geom type="box" contype="1" margin="0.001" condim="4"
+<default class="finger"><geom type="capsule" size="0.0045" contype="1" margin="0.001" condim="4"
  friction="2 0.1 0.002" solref="0.01 1" solimp="0.95 0.99 0.01"/></default>
 <default class="guard"><geom contype="2" condim="1"/></default>
 <default class="handle"><geom type="capsule" conaffinity="1" solref="0.01 1"
@@ -181,7 +182,7 @@ def _carriage(model: DoorModel) -> str:
 
 def _hand(model: DoorModel) -> str:
     """Hand and gripper, in the frame of the arm's last link."""
-    base = '<geom name="base" type="box" size="0.027 0.051 0.0267" pos="0.003 0 0.0545"'
+    base = '<geom name="base" type="capsule" size="0.0267" fromto="0.003 -0.0243 0.0545 0.003 0.0243 0.0545"'
     guard = '<geom class="guard" size="0.025" pos="0.003 0 0.0545" mass="0"/>'
     return f"""<body name="gripper" pos="0 0 0.0245" quat="1 0 0 1">
 <inertial pos="0 0 0" {_NO_MASS}/>
@@ -197,19 +198,22 @@ def _hand(model: DoorModel) -> str:
 def _finger(model: DoorModel, name: str, side: int, limits: str) -> str:
     """A finger: an upright plate on a slide, slow as in Meta-World (100 kg)."""
     guard = '<geom class="guard" size="0.0045" pos="0.0405 {} 0" mass="0"/>'
-    tip = guard.format(0.0015 * side) if model.guards else ""
+    inner = 0.0015 * -side
+    tip = guard.format(inner) if model.guards else ""
+    ends = "-0.0405 {y} {z} 0.0405 {y} {z}"
     return f"""<body name="{name}" pos="0 {0.05 * side} 0">
 <inertial pos="0 0 0" mass="0.0162" diaginertia="0.000001 0.000012 0.000011"/>
 <joint name="{name}" type="slide" axis="0 1 0" range="{limits}" damping="1000"
  armature="100"/>
-<geom class="finger" size="0.045 0.0045 0.015" pos="0 {-0.0015 * side} 0"/>{tip}
+<geom class="finger" fromto="{ends.format(y=inner, z=0.0105)}"/>
+<geom class="finger" fromto="{ends.format(y=inner, z=-0.0105)}"/>{tip}
 </body>
 """
 
 
 def _door() -> str:
     """Cabinet and door; the cabinet moves to the episode's place."""
-    return f"""<body name="door" mocap="true" pos="0.05 0.9 {c.DOOR_Z}">
+    return f"""<body name="door" mocap="true" pos="{DOOR[0]} {DOOR[1]} {c.DOOR_Z}">
 <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
 <geom name="jamb_edge" size="0.0015" pos="-0.188 -0.1045 0"/>
 <geom name="jamb_face" type="plane" size="1 1 1" pos="-0.2 -0.1055 0" zaxis="0 -1 0"/>

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from structjax.errors import StructjaxError
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open.engine import Compiled, compile_model
-from structjax.tasks.door_open.mjcf import DoorModel
+from structjax.tasks.door_open.mjcf import DOOR, DoorModel
 from structjax.tasks.door_open.observation import Body
 
 
@@ -17,10 +17,9 @@ class MjxState(NamedTuple):
     """State of one episode.
 
     Attributes:
-      qpos, qvel: `[nq]`, `[nv]` of the model.
+      qpos, qvel: `[nq]`, `[nv]` of the model, relative to the door.
       warmstart: `[nv]` accelerations from which the solver starts.
       target: `[3]` what the actions move.
-      hand: `[3]` position of the hand.
       door_xy: `[2]` where the door stands.
     """
 
@@ -28,13 +27,14 @@ class MjxState(NamedTuple):
     qvel: jax.Array
     warmstart: jax.Array
     target: jax.Array
-    hand: jax.Array
     door_xy: jax.Array
 
 
 class Mjx:
     """The model of `mjcf.py` stepped by MJX.
 
+    In MJX what is fixed to a mocap body does not move with it. So the door stays and the
+    hand starts elsewhere instead, which is the same: nothing else stands in the world.
     Only what changes is state; the rest of MJX's data is computed anew in every step.
 
     Args:
@@ -72,12 +72,12 @@ class Mjx:
     def reset(self, door_xy: jax.Array) -> MjxState:
         """The closed door at `door_xy` `[2]`, the hand at its start."""
         k = self.compiled
+        qpos = jnp.asarray(k.qpos, jnp.float32)
         return MjxState(
-            qpos=jnp.asarray(k.qpos, jnp.float32),
+            qpos=qpos.at[:2].add(-_away(door_xy)[:2]),
             qvel=jnp.asarray(k.qvel, jnp.float32),
             warmstart=jnp.zeros(len(k.qvel)),
             target=jnp.array(c.TARGET_START),
-            hand=jnp.array(c.HAND_START),
             door_xy=jnp.asarray(door_xy, jnp.float32),
         )
 
@@ -89,13 +89,9 @@ class Mjx:
             jnp.array(c.TARGET_HIGH),
         )
         model, blank = self._constants
-        door = jnp.append(state.door_xy, c.DOOR_Z)
-        places = blank.mocap_pos.at[self.compiled.target].set(target)
+        place = target - _away(state.door_xy)
         data = blank.replace(
-            qpos=state.qpos,
-            qvel=state.qvel,
-            qacc_warmstart=state.warmstart,
-            mocap_pos=places.at[self.compiled.door].set(door),
+            mocap_pos=blank.mocap_pos.at[self.compiled.target].set(place),
             ctrl=jnp.stack([action[3], -action[3]]),
         )
 
@@ -113,21 +109,21 @@ class Mjx:
             substep,
             (state.qpos, state.qvel, state.warmstart),
         )
-        return state._replace(
-            qpos=qpos,
-            qvel=qvel,
-            warmstart=warmstart,
-            target=target,
-            # The hinges turn about the hand, so its place is that of the slides.
-            hand=jnp.array(c.TARGET_START) + qpos[:3],
-        )
+        return state._replace(qpos=qpos, qvel=qvel, warmstart=warmstart, target=target)
 
     def body(self, state: MjxState) -> Body:
         """What the state means for the task."""
         k = self.compiled
         gap = c.OPENING_UNIT - state.qpos[k.right] + state.qpos[k.left]
         opening = jnp.clip(gap / c.OPENING_UNIT, 0.0, 1.0)
-        return Body(state.hand, opening, state.qpos[k.hinge], state.target)
+        # The hinges turn about the hand, so its place is that of the slides.
+        hand = jnp.array(c.TARGET_START) + state.qpos[:3] + _away(state.door_xy)
+        return Body(hand, opening, state.qpos[k.hinge], state.target)
+
+
+def _away(door_xy: jax.Array) -> jax.Array:
+    """From the model's door to the episode's, `[3]`."""
+    return jnp.append(door_xy - jnp.array(DOOR), 0.0)
 
 
 def import_mjx() -> Any:

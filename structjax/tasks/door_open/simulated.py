@@ -168,4 +168,8 @@ def _judge(
 ) -> tuple[jax.Array, jax.Array, dict[str, jax.Array]]:
     """What is seen `[B, 18]`, rewards `[B]` and named values after a step."""
     rating = jax.vmap(rate)(bodies, doors, actions)
-    return _look(bodies, doors), rating.reward, jax.vmap(describe)(bodies, doors, rating)
+    return (
+        _look(bodies, doors),
+        rating.reward,
+        jax.vmap(describe)(bodies, doors, rating),
+    )

@@ -1,6 +1,7 @@
 """Door Opening as a Task: doors by seed, schema, description, simulators."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 import jax
@@ -20,10 +21,12 @@ from structjax.tasks.door_open.environment import (
     EnvState,
 )
 from structjax.tasks.door_open.geometry import MIN_DISTANCE, START_DISTANCE
+from structjax.tasks.door_open.mjcf import JOINTED, DoorModel
+from structjax.tasks.door_open.mjx import Mjx
 from structjax.tasks.door_open.scene import door_scene
 from structjax.tasks.door_open.schema import DOOR_OPEN_SCHEMA
 
-Backend = Literal["analytic"]
+Backend = Literal["analytic", "mjx"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 INFO: Mapping[str, str] = {
     "distance": "distance of the handle to its goal, m",
@@ -53,9 +56,9 @@ DESCRIPTION = f"""\
 Door opening with a robot arm's hand (Meta-World's door-open-v3): pull a cabinet door
 open by its handle until the handle is at its goal, and keep it there. Every episode has
 another position of the door. There are {_RATE} steps a second and {c.HORIZON}
-steps in every episode; it never ends early, so what counts is also where the handle stays.
-Reward per step: 10 while the handle is within {c.SUCCESS_DISTANCE} m of its goal along x;
-else 2 * (hand in place and gripper closing) + 8 * (how far the door is open).
+steps in every episode; it never ends early, so where the handle stays counts, too.
+Reward per step: 10 while the handle is within {c.SUCCESS_DISTANCE} m of its goal along
+x; else 2 * (hand in place and gripper closing) + 8 * (how far the door is open).
 Distance of the handle to its goal: {_SHUT} m when closed, wherever the door
 stands; {_BEST} m at best, with the hinge at about 92 degrees, for the goal does not
 lie on the handle's arc. Opening the door further leads away from it.
@@ -77,11 +80,12 @@ def door_open(
     """The Door Opening task; a seed is a position of the door.
 
     Args:
-      backend: `"analytic"`, a few equations, the fastest.
+      backend: `"analytic"`, a few equations, the fastest; `"mjx"`, a MuJoCo model
+        whose hand tilts, closer to Meta-World.
       horizon: steps of an episode, at most Meta-World's 500.
 
     Raises:
-      StructjaxError: an unknown backend, or a horizon beyond 500.
+      StructjaxError: an unknown backend, a horizon beyond 500, or MJX is missing.
     """
     _check_horizon(horizon)
     environment = DoorOpen(_dynamics(backend), horizon)
@@ -117,7 +121,7 @@ def door_open(
 
 
 def _check_horizon(horizon: int) -> None:
-    if isinstance(horizon, bool) or not 1 <= horizon <= c.HORIZON:
+    if not isinstance(horizon, int) or not 1 <= horizon <= c.HORIZON:
         raise StructjaxError(
             f"task 'door_open': horizon {horizon!r}",
             kind="task",
@@ -132,12 +136,26 @@ def _dynamics(backend: str) -> Dynamics:
             kind="task",
             hint="accepted: " + ", ".join(BACKENDS),
         )
-    return Analytic()
+    return Mjx() if backend == "mjx" else Analytic()
 
 
 def _simulators(horizon: int) -> Mapping[str, Callable[..., Any]]:
     """The simulators outside JAX, whose episodes have 500 steps."""
-    return {"metaworld": _metaworld} if horizon == c.HORIZON else {}
+    if horizon != c.HORIZON:
+        return {}
+    return {"c": _c, "c_jointed": partial(_c, model=JOINTED), "metaworld": _metaworld}
+
+
+def _c(
+    act: Callable[[np.ndarray], np.ndarray],
+    seeds: Sequence[int],
+    model: DoorModel | None = None,
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """The same of our own model in C MuJoCo; by default that of the backend `mjx`."""
+    from structjax.tasks.door_open.simulated import simulate
+
+    result = simulate(act, seeds, OUTCOMES, model=model)
+    return result.returns, result.steps, result.outcomes
 
 
 def _metaworld(
