@@ -9,9 +9,9 @@ files beside Meta-World's. Policies are Meta-World's scripted expert with every 
 perturbed; all backends get the same action noise.
 
     backends  metaworld; metaworld-any-mujoco, patched to load on other versions;
-              metaworld-nudged, its start moved by 1e-6 rad; c, mjx, our MJCF; c-jointed,
-              with the whole arm; c-five-substeps, c-no-base, c-no-tilt, c with one
-              thing changed; analytic
+              metaworld-nudged, its start moved by 1e-6 rad; c, mjx, our MJCF;
+              c-jointed, with the whole arm; c-five-substeps, c-no-base, c-no-tilt, c
+              with one thing changed; analytic
     sets      tuning: model parameters may be chosen on it
               held-out: looked at once, when nothing is left to choose
 

@@ -4,10 +4,14 @@ The numbers (joint frames, masses, sizes, contact parameters) were measured on t
 that Meta-World 3.1.1 loads for door-open-v3 (MIT, the Meta-World authors) on MuJoCo
 3.3.0. None of its text, meshes or textures is used.
 
-What decides how well results transfer, see benchmarks/results/door_fidelity:
-the hand tilts by up to 38 degrees when it pulls; friction must hold (an elliptic cone,
-or a pyramid with harder friction); and MuJoCo since 3.4 computes several contacts of a
-cylinder with a box where 3.3.0 computed one, which capsules avoid on every version.
+What decides how well results transfer (experiments/door_fidelity): the hand tilts by up
+to 38 degrees when it pulls; friction has to hold, so the cone is elliptic, or a pyramid
+with harder friction; and cylinders are avoided, because MuJoCo 4.0 computes several
+contacts of a cylinder with a box where 3.3.0, which Meta-World pins, computes one.
+
+Shapes are capsules wherever hand and handle touch: a finger, in Meta-World a plate of
+0.09 x 0.03 x 0.009 m, is two upright ones. Left out: the robot's reach, which ends
+beyond y = 0.75 m, the table, and the cabinet except where the open door presses on it.
 """
 
 from dataclasses import dataclass
@@ -119,8 +123,9 @@ def door_mjcf(model: DoorModel) -> str:
 {_option(model)}
 <default>
 <geom contype="0" conaffinity="0"/>
-<default class="finger"><geom type="capsule" size="0.0045" contype="1" margin="0.001" condim="4"
- friction="2 0.1 0.002" solref="0.01 1" solimp="0.95 0.99 0.01"/></default>
+<default class="finger"><geom type="capsule" size="0.0045" contype="1" condim="4"
+ margin="0.001" friction="2 0.1 0.002" solref="0.01 1" solimp="0.95 0.99 0.01"/>
+</default>
 <default class="guard"><geom contype="2" condim="1"/></default>
 <default class="handle"><geom type="capsule" conaffinity="1" solref="0.01 1"
  solimp="0.99 0.99 0.01"/></default>
@@ -182,11 +187,12 @@ def _carriage(model: DoorModel) -> str:
 
 def _hand(model: DoorModel) -> str:
     """Hand and gripper, in the frame of the arm's last link."""
-    base = '<geom name="base" type="capsule" size="0.0267" fromto="0.003 -0.0243 0.0545 0.003 0.0243 0.0545"'
+    ends = "0.003 -0.0243 0.0545 0.003 0.0243 0.0545"
     guard = '<geom class="guard" size="0.025" pos="0.003 0 0.0545" mass="0"/>'
     return f"""<body name="gripper" pos="0 0 0.0245" quat="1 0 0 1">
 <inertial pos="0 0 0" {_NO_MASS}/>
-{base} contype="{4 * int(model.gripper_base)}" mass="0"/>{guard if model.guards else ""}
+<geom name="base" type="capsule" size="0.0267" fromto="{ends}" mass="0"
+ contype="{4 * int(model.gripper_base)}"/>{guard if model.guards else ""}
 </body>
 <body name="hand" pos="0 0 0.1445" quat="1 1 -1 1">
 <inertial pos="0 0 0.12" {_NO_MASS}/>

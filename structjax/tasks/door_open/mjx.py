@@ -33,8 +33,8 @@ class MjxState(NamedTuple):
 class Mjx:
     """The model of `mjcf.py` stepped by MJX.
 
-    In MJX what is fixed to a mocap body does not move with it. So the door stays and the
-    hand starts elsewhere instead, which is the same: nothing else stands in the world.
+    In MJX what is fixed to a mocap body does not move with it. So the door stays and
+    the hand starts elsewhere instead, which is the same: the world holds nothing else.
     Only what changes is state; the rest of MJX's data is computed anew in every step.
 
     Args:
