@@ -237,7 +237,7 @@ def cost(returns: jax.Array) -> jax.Array:
     return jnp.where(jnp.isfinite(mean), -mean, jnp.inf)
 
 
-SMALL = EvolutionConfig(population=20, episodes=2, sigma=0.25, learning_rate_end=1.0)
+SMALL = EvolutionConfig(population=20, episodes=4, sigma=0.25, learning_rate_end=0.5)
 
 EVOLUTION_PRESETS: Mapping[str, EvolutionConfig] = {
     "es": EvolutionConfig(),
