@@ -91,9 +91,9 @@ ARMATURE: Final = 0.00044
 REST: Final = "0.0008 0 0"
 """What the jointed arm sags more than the carriage, in the hand's axes."""
 
-# MuJoCo softens weld and contacts by a body's inertia as felt at its centre of mass. The
-# places of nearly massless centres, from hand and finger, give the carriage's hand the
-# ratings of the jointed arm's: 6.1, 285 and 2.85 (1/kg, 1/(kg m^2), 1/kg).
+# MuJoCo softens weld and contacts by a body's inertia as felt at its centre of mass.
+# These places of nearly massless centres, in hand and finger, give the carriage's hand
+# the ratings of the jointed arm's: 6.1, 285 and 2.85 (1/kg, 1/(kg m^2), 1/kg).
 RATED: Final = {
     "joints": (0.12, 0.0),
     "tilting": (0.1411, 0.0745),
@@ -218,7 +218,8 @@ def _finger(model: DoorModel, name: str, side: int, limits: str) -> str:
     tip = guard.format(inner) if model.guards else ""
     ends = "-0.0405 {y} {z} 0.0405 {y} {z}"
     return f"""<body name="{name}" pos="0 {0.05 * side} 0">
-<inertial pos="0 0 {RATED[model.arm][1]}" mass="0.0162" diaginertia="0.000001 0.000012 0.000011"/>
+<inertial pos="0 0 {RATED[model.arm][1]}" mass="0.0162"
+ diaginertia="0.000001 0.000012 0.000011"/>
 <joint name="{name}" type="slide" axis="0 1 0" range="{limits}" damping="1000"
  armature="100"/>
 <geom class="finger" fromto="{ends.format(y=inner, z=0.0105)}"/>

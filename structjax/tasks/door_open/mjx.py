@@ -65,7 +65,7 @@ class Mjx:
     def _constants(self) -> tuple[Any, Any]:
         """MJX's model and data that steps fill in."""
         # Built once, perhaps while an environment is being traced.
-        with jax.ensure_compile_time_eval():
+        with jax.ensure_compile_time_eval(), jax.numpy_rank_promotion("allow"):
             model = self.compiled.model
             return self._mjx.put_model(model), self._mjx.make_data(model)
 
@@ -102,13 +102,14 @@ class Mjx:
             )
             return after.qpos, after.qvel, after.qacc_warmstart
 
-        # A loop, not copies: compilation takes half as long.
-        qpos, qvel, warmstart = jax.lax.fori_loop(
-            0,
-            self.compiled.substeps,
-            substep,
-            (state.qpos, state.qvel, state.warmstart),
-        )
+        # MJX relies on rank promotion. A loop, not copies, compiles twice as fast.
+        with jax.numpy_rank_promotion("allow"):
+            qpos, qvel, warmstart = jax.lax.fori_loop(
+                0,
+                self.compiled.substeps,
+                substep,
+                (state.qpos, state.qvel, state.warmstart),
+            )
         return state._replace(qpos=qpos, qvel=qvel, warmstart=warmstart, target=target)
 
     def body(self, state: MjxState) -> Body:
