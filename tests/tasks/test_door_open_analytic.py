@@ -78,10 +78,11 @@ def test_the_scripted_expert_opens_nine_of_ten(expert_run):
 
 
 def test_it_pulls_past_the_goal(expert_run):
-    """In Meta-World its last step succeeds in none of the ten."""
+    """In Meta-World it ends at -1.85 to -1.96 rad where it opens the door."""
     info, _, _ = expert_run
     assert info["success"][:, -1].sum() == 0
-    assert info["theta"][[0, 1, 2, 3, 7, 8, 9], -1].max() < -1.75
+    opened = np.delete(info["theta"][:, -1], 5)
+    assert opened.max() < -1.83
 
 
 def test_rewards_of_the_expert_are_ten_while_solved_and_bounded(expert_run):
@@ -97,14 +98,24 @@ def test_nothing_moves_the_door_when_the_hand_stays():
     assert np.abs(obs[:, -1, 0:3] - np.array(c.HAND_START)).max() < 0.006
 
 
-def test_the_hand_trails_a_moving_target_by_two_speeds_over_stiffness():
-    """A critically damped servo at 0.01 m a step: 2 * 0.8 / 40 = 0.04 m behind."""
+@pytest.mark.parametrize(
+    ("axis", "direction", "lag"),
+    [
+        (0, -1.0, 188 * 0.8 / 3600),
+        (1, -1.0, 241 * 0.8 / 3600),
+        (2, 1.0, 107 * 0.8 / 1998),
+    ],
+)
+def test_the_hand_trails_a_moving_target(axis, direction, lag):
+    """At 0.01 m a step it is d v / w^2 behind, v = 0.8 m/s: 0.042, 0.054, 0.043 m."""
     state = MODEL.reset(STARTS[0])
-    for _ in range(30):
-        state = MOVE(state, jnp.array([-1.0, 0.0, 0.0, 0.0]))
-    assert float(state.target[0]) == pytest.approx(-0.3, abs=1e-5)
-    # The target jumps by 0.01 m at the start of a step.
-    assert float(state.hand[0] - state.target[0]) == pytest.approx(0.04, abs=0.006)
+    action = jnp.zeros(4).at[axis].set(direction)
+    for _ in range(20):
+        state = MOVE(state, action)
+    rest = jnp.array([0.0, 0.0, -0.004])
+    behind = direction * (state.target + rest - state.hand)[axis]
+    # At the end of a step the steps of the target are half a step behind their mean.
+    assert float(behind) == pytest.approx(lag - 0.005, abs=0.002)
 
 
 def test_the_target_stays_in_its_box():
@@ -195,13 +206,25 @@ class TestContact:
         assert float(row.gap) == pytest.approx(0.04 - 0.013 - 0.015, abs=1e-6)
         np.testing.assert_allclose(row[:3], [1.0, 0.0, 0.0], atol=1e-6)
 
+    def test_crossed_axes_give_no_impulse(self):
+        """Where there is no direction, nothing may become infinite."""
+        row = contact.shape_row(self.pose(0.384, -0.12), contact.SHAPES[0])
+        zero = jnp.zeros(())
+        v = Velocity(zero, zero - 1.0, zero, zero, zero, zero)
+        moved, impulse = contact.push(
+            row, v, zero, mass=(3.0, 3.0, 3.0), inertia=jnp.asarray(c.HINGE_INERTIA),
+            friction=1.0, dt=0.0025,
+        )  # fmt: skip
+        np.testing.assert_allclose(moved, v, atol=1e-6)
+        assert np.isfinite(float(impulse))
+
     def test_an_impulse_stops_the_approach_and_turns_the_door(self):
-        """Hand 3 kg at 1 m/s onto the bar from behind: momentum is conserved."""
+        """Hand of 3 kg at 1 m/s onto the bar from behind: momentum is conserved."""
         row = contact.shape_row(self.pose(0.384, -0.0946), contact.SHAPES[0])
         zero = jnp.zeros(())
         v = Velocity(zero, zero - 1.0, zero, zero, zero, zero)
         moved, impulse = contact.push(
-            row, v, zero, hand_mass=3.0, inertia=jnp.asarray(c.HINGE_INERTIA),
+            row, v, zero, mass=(3.0, 3.0, 3.0), inertia=jnp.asarray(c.HINGE_INERTIA),
             friction=0.0, dt=0.0025,
         )  # fmt: skip
         closing = contact.approach(row, moved)[1]
@@ -250,6 +273,7 @@ def test_resets_by_key_draw_different_doors():
         ({"backend": "magic"}, "backend 'magic'"),
         ({"horizon": 501}, "horizon 501"),
         ({"horizon": 0}, "horizon 0"),
+        ({"horizon": "500"}, "horizon '500'"),
     ],
 )
 def test_options_that_cannot_be_used(options, problem):

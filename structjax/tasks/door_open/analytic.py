@@ -1,9 +1,9 @@
 """Door and hand as a few equations: the fast backend.
 
-The hand is a point mass that a critically damped servo draws to its target, the gripper
-two damped slides, the door a damped hinge. Past -1.31 rad the panel presses against the
-cabinet; its resistance is a measured curve. The hand never tilts, and only its fingers
-touch the door.
+The hand is a point mass that a damped servo draws to its target, the gripper two damped
+slides, the door a damped hinge. Past -1.31 rad the panel presses against the cabinet;
+its resistance is a measured curve. The hand never tilts, and only its fingers touch the
+door.
 """
 
 from dataclasses import dataclass
@@ -21,6 +21,10 @@ FINGER_TRAVEL: Final = (0.04, 0.03)  # m, right and left
 FINGER_PLACE: Final = 0.0485  # m from the hand along y, when open
 FINGER_GAIN: Final = 4.0  # 400 N per unit of command, on 100 kg
 FINGER_DAMPING: Final = 10.0  # 1/s
+SERVO: Final = (60.0, 60.0, 44.7)
+DAMPING: Final = (188.0, 241.0, 107.0)
+"""w and d in 1/s along x, y and z of the hand's acceleration w^2 (target - hand) - d v,
+from its free motion in Meta-World; it trails a moving target by d v / w^2."""
 REST_OFFSET: Final = (0.0, 0.0, -0.004)  # of the hand from a target that stands still
 
 # Torque (N m per rad past an angle) that holds the door open against the cabinet, from
@@ -58,17 +62,15 @@ class Analytic:
     """The equations with their constants.
 
     Attributes:
-      stiffness: w in 1/s of the hand's servo, a = w^2 (target - hand) - 2 w v; the hand
-        trails a moving target by 2 v / w.
-      hand_mass: kg that a contact has to move.
+      pull: N per m of distance between hand and target, from what it takes to hold the
+        pressed door; with the servo's w it gives the mass that a contact has to move.
       friction: of fingers on the door.
       passes: over all contacts per physics step.
     """
 
-    stiffness: float = 40.0
-    hand_mass: float = 3.0
+    pull: float = 8400.0
     friction: float = 0.6
-    passes: int = 2
+    passes: int = 4
 
     def reset(self, door_xy: jax.Array) -> AnalyticState:
         """The closed door at `door_xy` `[2]`, the hand at its start."""
@@ -130,10 +132,9 @@ class Analytic:
         self, state: AnalyticState, grip: jax.Array, press: "Press", dt: float
     ) -> Velocity:
         """Velocities after a physics step without contacts."""
-        w = self.stiffness
         place = state.target + jnp.array(REST_OFFSET)
-        pull = w * w * (place - state.hand) - 2.0 * w * state.velocity
-        hand = state.velocity + dt * pull
+        drawn = state.velocity + dt * jnp.array(SERVO) ** 2 * (place - state.hand)
+        hand = drawn / (1.0 + dt * jnp.array(DAMPING))  # implicit: the damping is large
         close = FINGER_GAIN * (grip - state.fingers)
         finger = state.finger_speed + dt * (close - FINGER_DAMPING * state.finger_speed)
         turn = press.torque / press.inertia - press.damping * state.omega
@@ -145,13 +146,14 @@ class Analytic:
     ) -> Velocity:
         """Velocities after the impulses of all contacts."""
         rows = contact.rows_of(finger_poses(state))
+        mass = [self.pull / w**2 for w in SERVO]
 
         def one(
             v: Velocity, contact_row: tuple[contact.Row, jax.Array]
         ) -> tuple[Velocity, jax.Array]:
             return contact.push(
                 contact_row[0], v, contact_row[1],
-                hand_mass=self.hand_mass, inertia=inertia,
+                mass=mass, inertia=inertia,
                 friction=self.friction, dt=dt,
             )  # fmt: skip
 

@@ -5,6 +5,7 @@ are capsules in the door frame. Impulses are found row by row (projected Gauss-S
 so that no stiffness limits the step.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import jax
@@ -119,7 +120,8 @@ def shape_row(pose: Pose, shape: Shape) -> Row:
         nz=dz / distance,
         rx=pose.cosine * px - pose.sine * py,
         ry=pose.sine * px + pose.cosine * py,
-        gap=distance - shape.radius - FINGER_RADIUS,
+        # Where the axes cross there is no direction to part them in.
+        gap=jnp.where(distance < 1e-4, 1.0, distance - shape.radius - FINGER_RADIUS),
         right=pose.right,
     )
 
@@ -166,7 +168,7 @@ def push(
     v: Velocity,
     applied: jax.Array,
     *,
-    hand_mass: float,
+    mass: Sequence[float],
     inertia: jax.Array,
     friction: float,
     dt: float,
@@ -175,25 +177,29 @@ def push(
 
     Surfaces that are apart may close their gap within the step, overlapping ones part
     at up to 0.3 m/s. Friction is bounded by this pass's share of the normal impulse.
+    `mass` is the hand's along x, y and z.
     """
     ux, uy, uz = approach(row, v)
     normal = row.nx * ux + row.ny * uy + row.nz * uz
     lever = row.rx * row.ny - row.ry * row.nx
-    give = 1.0 / hand_mass + row.ny**2 / FINGER_MASS + lever**2 / inertia
+    mx, my, mz = mass
+    give = row.nx**2 / mx + row.ny**2 / my + row.nz**2 / mz
+    # More than nothing, for the direction may be 0.
+    give += row.ny**2 / FINGER_MASS + lever**2 / inertia + 1e-4
     part = jnp.where(row.gap > 0.0, row.gap, jnp.maximum(0.2 * row.gap, -0.3 * dt))
     total = jnp.maximum(applied - (normal + part / dt) / give, 0.0)
     impulse = total - applied
     tx, ty, tz = ux - normal * row.nx, uy - normal * row.ny, uz - normal * row.nz
     speed = jnp.sqrt(tx * tx + ty * ty + tz * tz + 1e-8)
     across = (row.rx * ty - row.ry * tx) / speed
-    yields = 1.0 / hand_mass + across**2 / inertia
+    yields = (tx**2 / mx + ty**2 / my + tz**2 / mz) / speed**2 + across**2 / inertia
     drag = jnp.minimum(speed / yields, friction * jnp.abs(impulse)) / speed
     px, py = impulse * row.nx - drag * tx, impulse * row.ny - drag * ty
     pz = impulse * row.nz - drag * tz
     moved = Velocity(
-        v.x + px / hand_mass,
-        v.y + py / hand_mass,
-        v.z + pz / hand_mass,
+        v.x + px / mx,
+        v.y + py / my,
+        v.z + pz / mz,
         v.right + row.right * py / FINGER_MASS,
         v.left - (1 - row.right) * py / FINGER_MASS,
         v.hinge - (row.rx * py - row.ry * px) / inertia,

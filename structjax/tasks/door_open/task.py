@@ -55,9 +55,9 @@ DESCRIPTION = f"""\
 Door opening with a robot arm's hand (Meta-World's door-open-v3): pull a cabinet door
 open by its handle until the handle is at its goal, and keep it there. Every episode has
 another position of the door. There are {_RATE} steps a second and {c.HORIZON}
-steps in every episode; it never ends early, so what counts is also where the handle stays.
-Reward per step: 10 while the handle is within {c.SUCCESS_DISTANCE} m of its goal along x;
-else 2 * (hand in place and gripper closing) + 8 * (how far the door is open).
+steps in every episode; it never ends early, so where the handle stays counts, too.
+Reward per step: 10 while the handle is within {c.SUCCESS_DISTANCE} m of its goal along
+x; else 2 * (hand in place and gripper closing) + 8 * (how far the door is open).
 Distance of the handle to its goal: {_SHUT} m when closed, wherever the door
 stands; {_BEST} m at best, with the hinge at about 92 degrees, for the goal does not
 lie on the handle's arc. Opening the door further leads away from it.
@@ -119,7 +119,7 @@ def door_open(
 
 
 def _check_horizon(horizon: int) -> None:
-    if isinstance(horizon, bool) or not 1 <= horizon <= c.HORIZON:
+    if not isinstance(horizon, int) or not 1 <= horizon <= c.HORIZON:
         raise StructjaxError(
             f"task 'door_open': horizon {horizon!r}",
             kind="task",
