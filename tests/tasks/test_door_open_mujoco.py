@@ -131,6 +131,12 @@ def test_a_missing_mujoco_is_named_with_its_remedy(monkeypatch, name):
     assert "pip install" in caught.value.hint
 
 
+def test_an_mjx_that_this_jax_cannot_run_is_refused(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "3.3.0")
+    with pytest.raises(StructjaxError, match=r"MJX 3\.3\.0 is too old"):
+        import_mjx()
+
+
 def test_the_jointed_arm_is_refused_by_mjx():
     with pytest.raises(StructjaxError, match="jointed arm"):
         Mjx(JOINTED)
