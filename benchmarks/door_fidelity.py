@@ -13,7 +13,7 @@ perturbed; all backends get the same action noise.
               c-jointed, with the whole arm; c-five-substeps, c-no-base, c-no-tilt, c
               with one thing changed; analytic
     sets      tuning: model parameters may be chosen on it
-              held-out: looked at once, when nothing is left to choose
+              held-out, held-out-2: each looked at once, when nothing is left to choose
 
 Agreement: share of episodes in which both or neither ever succeed.
 """
@@ -50,6 +50,7 @@ class CaseSet:
 SETS = {
     "tuning": CaseSet(100, 51, range(5000, 5200)),
     "held-out": CaseSet(60, 61, range(6000, 6120)),
+    "held-out-2": CaseSet(60, 62, range(6200, 6320)),
 }
 
 
@@ -261,16 +262,24 @@ def compare(reference: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> d
     least, found = reference["min_distance"], other["min_distance"]
     paired = [values.reshape(-1, 2).mean(1) for values in (least, found)]
     same = reference["success_ever"] == other["success_ever"]
+    held = reference["success_final"] == other["success_final"]
+    left = np.abs(reference["final_distance"] - other["final_distance"])
     late = np.abs(reference["first_success"] - other["first_success"])
     return {
         "backend": str(other["backend"]),
         "n": len(same),
         "success": other["success_ever"].mean(),
         "agreement": same.mean(),
-        "d_min_m": np.abs(least - found).mean(),
+        "d_min_m": float(np.abs(least - found).mean()),
         "d_first_steps": late.mean(),
         "rank_case": spearmanr(least, found)[0],
         "rank_policy": spearmanr(*paired)[0],
+        "success_final": other["success_final"].mean(),
+        "agreement_final": held.mean(),
+        "d_final_m": float(left.mean()),
+        "rank_final": spearmanr(reference["final_distance"], other["final_distance"])[
+            0
+        ],
     }
 
 

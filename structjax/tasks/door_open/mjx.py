@@ -1,7 +1,8 @@
 """Hand and door in MJX: the MJCF of our own as JAX dynamics."""
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from importlib import metadata
+from typing import Any, Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,8 @@ from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open.engine import Compiled, compile_model
 from structjax.tasks.door_open.mjcf import DOOR, DoorModel
 from structjax.tasks.door_open.observation import Body
+
+OLDEST: Final = (3, 8)  # earlier ones call `jax.numpy.clip` with names it has dropped
 
 
 class MjxState(NamedTuple):
@@ -65,7 +68,7 @@ class Mjx:
     def _constants(self) -> tuple[Any, Any]:
         """MJX's model and data that steps fill in."""
         # Built once, perhaps while an environment is being traced.
-        with jax.ensure_compile_time_eval():
+        with jax.ensure_compile_time_eval(), jax.numpy_rank_promotion("allow"):
             model = self.compiled.model
             return self._mjx.put_model(model), self._mjx.make_data(model)
 
@@ -102,13 +105,14 @@ class Mjx:
             )
             return after.qpos, after.qvel, after.qacc_warmstart
 
-        # A loop, not copies: compilation takes half as long.
-        qpos, qvel, warmstart = jax.lax.fori_loop(
-            0,
-            self.compiled.substeps,
-            substep,
-            (state.qpos, state.qvel, state.warmstart),
-        )
+        # MJX relies on rank promotion. A loop, not copies, compiles twice as fast.
+        with jax.numpy_rank_promotion("allow"):
+            qpos, qvel, warmstart = jax.lax.fori_loop(
+                0,
+                self.compiled.substeps,
+                substep,
+                (state.qpos, state.qvel, state.warmstart),
+            )
         return state._replace(qpos=qpos, qvel=qvel, warmstart=warmstart, target=target)
 
     def body(self, state: MjxState) -> Body:
@@ -130,14 +134,23 @@ def import_mjx() -> Any:
     """The module `mujoco.mjx`.
 
     Raises:
-      StructjaxError: it is not installed.
+      StructjaxError: it is not installed, or too old for the JAX of this package.
     """
     try:
         from mujoco import mjx
-    except ImportError as error:
-        raise StructjaxError(
-            f"MJX cannot be imported ({error})",
-            kind="dependency",
-            hint='install it with `pip install "mujoco-mjx>=3.3"`',
-        ) from error
+
+        found = metadata.version("mujoco-mjx")
+    except (ImportError, metadata.PackageNotFoundError) as error:
+        raise _unusable(f"cannot be imported ({error})") from error
+    if tuple(map(int, found.split(".")[:2])) < OLDEST:
+        raise _unusable(f"{found} is too old: it does not run on this JAX")
     return mjx
+
+
+def _unusable(problem: str) -> StructjaxError:
+    return StructjaxError(
+        f"MJX {problem}",
+        kind="dependency",
+        hint='install it with `pip install "mujoco-mjx>=3.8"`; Meta-World pins an '
+        "older one, so not in its environment",
+    )
