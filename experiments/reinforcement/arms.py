@@ -36,7 +36,10 @@ PROGRAMS = {
         "zero_shot": FIXTURES / "car_b.py",
         "best": REFINED / "run_10.json",
     },
-    "door_open": {"zero_shot": FIXTURES / "door_a.py"},
+    "door_open": {
+        "zero_shot": FIXTURES / "door_a.py",
+        "refined": REFINED / "door_1.json",
+    },
 }
 DEMONSTRATIONS = {
     "car_racing": tuple(f"car_racing/human_{i}" for i in range(1, 6)),
@@ -104,6 +107,8 @@ ARMS = (
         for policy, fit in (
             ("zero_shot", "none"),
             ("zero_shot", "imitation"),
+            ("refined", "none"),
+            ("refined", "imitation"),
             ("mlp", "imitation"),
         )
     ),

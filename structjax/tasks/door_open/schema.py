@@ -28,7 +28,8 @@ _NOW = (
         f"z up; it starts at ({_START}); its target stays within "
         f"x [{c.TARGET_LOW[0]:g}, {c.TARGET_HIGH[0]:g}], y [{c.TARGET_LOW[1]:g}, "
         f"{c.TARGET_HIGH[1]:g}], z [{c.TARGET_LOW[2]:g}, {c.TARGET_HIGH[2]:g}]; the "
-        "fingers stand upright, 0.09 m tall, centred on this point, and never turn",
+        "fingers stand upright, 0.09 m tall, centred on this point; they tilt a little "
+        "when pushed hard",
         elements=_AXES,
     ),
     Field(
