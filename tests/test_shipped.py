@@ -2,13 +2,16 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 import structjax.analysis
 from structjax.demonstration import load_demonstration
 from structjax.diagnostics.sandbox import SandboxUnavailable, sandbox_available
+from structjax.evaluation import evaluate
 from structjax.llm.replay import ReplayModel
+from structjax.policy_file import load_policy
 from structjax.refinement import RefinementConfig
 from structjax.session import refine
 from structjax.tasks.registry import make_task
@@ -22,6 +25,16 @@ needs_sandbox = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def task():
     return make_task("car_racing")
+
+
+REFINED_DOOR = (
+    Path(__file__).parent.parent / "experiments" / "refined_programs" / "door_1.json"
+)
+ALL = [*shipped("car_racing"), *shipped("door_open")]
+
+
+def identity(path):
+    return f"{path.parent.name}/{path.stem}"
 
 
 # Recorded run -> options, verdicts of the gate, best round, its test return.
@@ -72,6 +85,31 @@ def test_a_shipped_run_replays_to_its_result(task, tmp_path, name):
     assert outcome.ledger.llm_calls == 0
 
 
+@needs_sandbox
+@pytest.mark.slow
+def test_the_shipped_run_of_the_door_replays_to_its_result(tmp_path):
+    (path,) = shipped("door_open")
+    outcome = refine(
+        make_task("door_open"), ReplayModel(path), config=RefinementConfig(),
+        demonstration=None, directory=tmp_path / "run",
+    )  # fmt: skip
+    assert [r.gate.accepted for r in outcome.rounds] == [True] * 5
+    assert outcome.best == 4
+    outcomes = outcome.evaluation["outcomes"]
+    assert outcomes["success_final"]["mean"] == 1
+    assert outcomes["min_distance"]["mean"] == pytest.approx(0.0225, abs=0.0005)
+
+
+def test_the_last_program_of_the_door_opens_all_doors_and_holds_them():
+    task = make_task("door_open")
+    found = load_policy(REFINED_DOOR, task)
+    outcomes = evaluate(
+        found.policy, found.variables, task, task.seeds["test"]
+    ).outcomes
+    assert outcomes["success_final"] == (1.0,) * 10
+    assert max(outcomes["final_distance"]) < 0.025
+
+
 def test_without_a_sandbox_recorded_outputs_are_used_and_labelled(
     task, tmp_path, monkeypatch
 ):
@@ -88,14 +126,14 @@ def test_without_a_sandbox_recorded_outputs_are_used_and_labelled(
     assert "recorded output" in (outcome.run / "report.html").read_text()
 
 
-@pytest.mark.parametrize("path", shipped("car_racing"), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", ALL, ids=identity)
 def test_a_header_says_what_answered(path):
     header = ReplayModel(path).header
     assert header["provider"] == "manual"
     assert header["model"].startswith("large language model")
 
 
-@pytest.mark.parametrize("path", shipped("car_racing"), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", ALL, ids=identity)
 def test_no_prompt_shows_a_seed_or_a_gate_episode(path):
     printed = []
     for line in path.read_text().splitlines():

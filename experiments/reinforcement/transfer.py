@@ -25,7 +25,6 @@ from structjax.tasks.base import Task
 from structjax.tasks.registry import make_task
 
 PLAYED: tuple[tuple[str, Mode], ...] = (
-    ("start", "mean"),
     ("resets400", "mean"),
     ("final", "mean"),
     ("best", "mean"),
@@ -72,7 +71,9 @@ def _rows(
         directory.manifest["status"] = "done"
     runs = list(enumerate(plan.labels))
     for run, label in tqdm(runs, desc=arm.name, unit="run"):
-        for checkpoint, mode in PLAYED:
+        # Runs of one demonstration have the same start.
+        first = label["training_seed"] == 0
+        for checkpoint, mode in ((("start", "mean"),) if first else ()) + PLAYED:
             variables = jax.tree.map(lambda x, i=run: x[i], checkpoints[checkpoint])
             seeds = task.seeds["test"]
             found = evaluate(
