@@ -116,7 +116,7 @@ def test_the_gripper_closes_with_plus_one():
 def test_an_unusable_action_is_refused(value):
     actions = np.zeros((2, 4), np.float32)
     actions[1, 2] = value
-    with pytest.raises(StructjaxError, match="an action is") as caught:
+    with pytest.raises(StructjaxError, match="the action 'dz' is") as caught:
         SimulatedDoors(DOORS[:2]).step(actions)
     assert caught.value.kind == "action"
 

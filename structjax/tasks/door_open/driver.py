@@ -15,6 +15,7 @@ from itertools import count
 import numpy as np
 
 from structjax.tasks.door_open import constants as c
+from structjax.tasks.door_open.actions import moved_target
 from structjax.tasks.door_open.geometry import GOAL_ANGLE
 
 # The closed gripper's two fingers, from the hand: half width along x, extent along y.
@@ -78,8 +79,7 @@ class Driver:
         action = np.append((wanted - self._target) / c.ACTION_SCALE, 1.0)
         self._noise = 0.9 * self._noise + 0.436 * self._random.normal(size=4)
         action = np.clip(action + self.config.noise * self._noise, -1.0, 1.0)
-        moved = self._target + c.ACTION_SCALE * action[:3]
-        self._target = np.clip(moved, c.TARGET_LOW, c.TARGET_HIGH)
+        self._target = moved_target(self._target, action)
         return action.astype(np.float32)
 
     def _plan(self) -> Iterator[np.ndarray]:
