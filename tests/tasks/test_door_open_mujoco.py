@@ -35,7 +35,7 @@ def expert(obs):
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_the_expert_opens_the_doors_that_it_opens_in_metaworld(model):
-    """9 of the 10 test doors there, see the findings' table; 8 are asked for here."""
+    """9 of the 10 test doors there; 8 are asked for here."""
     result = simulate(expert, TESTS, OUTCOMES, model=model, horizon=300)
     assert result.outcomes["success_ever"].sum() >= 8
     assert np.sort(result.outcomes["min_distance"])[:8].max() < 0.03
