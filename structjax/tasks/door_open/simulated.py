@@ -6,8 +6,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from structjax.original.lockstep import Act, OriginalEpisodes
-from structjax.outcomes import Outcomes, reduce_outcomes
+from structjax.original.lockstep import Act, LockstepEpisodes, summed_up
+from structjax.outcomes import Outcomes
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open.actions import checked_action, moved_target
 from structjax.tasks.door_open.configurations import door_positions
@@ -99,7 +99,7 @@ def simulate(
     *,
     model: DoorModel | None = None,
     horizon: int = c.HORIZON,
-) -> OriginalEpisodes:
+) -> LockstepEpisodes:
     """One episode per seed, all B of them in lockstep.
 
     Args:
@@ -120,13 +120,7 @@ def simulate(
         rewards.append(reward.astype(np.float64))
         for name, values in info.items():
             values.append(named[name])
-    valid = np.ones((horizon, len(world.data)), bool)
-    found = reduce_outcomes(outcomes, {k: np.array(v) for k, v in info.items()}, valid)
-    return OriginalEpisodes(
-        np.sum(rewards, axis=0),
-        np.full(len(world.data), horizon),
-        {name: np.asarray(values) for name, values in found.items()},
-    )
+    return summed_up(rewards, np.ones((horizon, len(seeds)), bool), info, outcomes)
 
 
 @jax.jit
