@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from door_expert import expert
 
 from structjax.errors import StructjaxError
 from structjax.tasks.door_open import constants as c
@@ -19,18 +20,6 @@ from structjax.tasks.door_open.task import OUTCOMES, door_open
 MODELS = {"tilting": DoorModel(), "jointed": JOINTED}
 TESTS = range(1000, 1010)
 DOORS = door_positions(TESTS)
-
-
-def expert(obs):
-    """Meta-World's scripted expert on observations [B, 39]: above, beside, pull."""
-    hand, handle = obs[:, :3], obs[:, 4:7]
-    far = np.linalg.norm(hand[:, :2] - handle[:, :2] + [0.05, 0.0], axis=1) > 0.12
-    high = np.abs(hand[:, 2] - handle[:, 2]) > 0.04
-    beside = np.where(high[:, None], [0.01, 0.02, 0.0], [-0.05, 0.0, 0.0])
-    place = handle + np.where(far[:, None], [0.01, 0.02, 0.2], beside)
-    grip = np.ones((len(obs), 1))
-    action = np.concatenate([25.0 * (place - hand), grip], axis=1)
-    return np.clip(action, -1.0, 1.0).astype(np.float32)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
