@@ -1,8 +1,8 @@
 """Plays trained arms in a simulator outside JAX: `... transfer.py --task door_open`.
 
-Reads the finished runs of `run.py` (same options; each task and backend has `--runs` and
-`--results` of its own) and writes one row per training run,
-checkpoint, mode and test episode into `results/PRESET_SIMULATOR.csv.gz`.
+Reads the finished runs of `run.py` (same options; each task and backend has `--runs`
+and `--results` of its own) and writes one row per training run, checkpoint, mode and
+test episode into `results/PRESET_SIMULATOR.csv.gz`.
 """
 
 import argparse
