@@ -263,7 +263,7 @@ def compare(reference: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> d
     paired = [values.reshape(-1, 2).mean(1) for values in (least, found)]
     same = reference["success_ever"] == other["success_ever"]
     held = reference["success_final"] == other["success_final"]
-    left = np.abs(reference["final_distance"] - other["final_distance"])
+    ended, found_end = reference["final_distance"], other["final_distance"]
     late = np.abs(reference["first_success"] - other["first_success"])
     return {
         "backend": str(other["backend"]),
@@ -276,10 +276,8 @@ def compare(reference: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> d
         "rank_policy": spearmanr(*paired)[0],
         "success_final": other["success_final"].mean(),
         "agreement_final": held.mean(),
-        "d_final_m": float(left.mean()),
-        "rank_final": spearmanr(reference["final_distance"], other["final_distance"])[
-            0
-        ],
+        "d_final_m": float(np.abs(ended - found_end).mean()),
+        "rank_final": spearmanr(ended, found_end)[0],
     }
 
 

@@ -138,10 +138,12 @@ def train(
       prepare: what it books -> the plan and the starting variables `[S, ...]`.
     """
     begun = (path / "manifest.json").exists()
-    if begun and read_manifest(path)["status"] == "done":
+    if begun and (manifest := read_manifest(path))["status"] == "done":
+        if manifest["task"] != task.name:
+            raise SystemExit(f"{path} is of {manifest['task']}; choose other --runs")
         return
     opened = (
-        RunDirectory.resume(path, config=options)
+        RunDirectory.resume(path, config=options, task=task.name)
         if begun
         else RunDirectory.create(path, kind="rl", task=task.name, config=options)
     )

@@ -57,7 +57,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--resets", type=int, default=2000, help="of every run")
     tasks = sorted({arm.task for arm in ARMS})
     parser.add_argument("--task", choices=tasks, default="car_racing")
-    parser.add_argument("--backend", help="of door_open")
+    parser.add_argument(
+        "--backend", help="of door_open; each wants --runs and --results of its own"
+    )
     names = sorted({arm.name for arm in ARMS})
     parser.add_argument(
         "--arms", nargs="*", choices=names, default=[], help="only these"

@@ -1,7 +1,8 @@
-"""Plays trained arms in an original simulator: `... transfer.py --task door_open`.
+"""Plays trained arms in a simulator outside JAX: `... transfer.py --task door_open`.
 
-Reads the finished runs of `run.py` (same options) and writes one row per training run,
-checkpoint, mode and test episode into `results/PRESET_SIMULATOR.csv.gz`.
+Reads the finished runs of `run.py` (same options; each task and backend has `--runs`
+and `--results` of its own) and writes one row per training run, checkpoint, mode and
+test episode into `results/PRESET_SIMULATOR.csv.gz`.
 """
 
 import argparse
@@ -64,7 +65,7 @@ def _rows(
     """The episodes of one arm; what it learned is read from its run."""
     path = options.runs / options.preset / arm.name
     config = settings(arm, options.preset, options.resets, chosen)
-    with RunDirectory.resume(path, config=config) as directory:
+    with RunDirectory.resume(path, config=config, task=task.name) as directory:
         # What the fits cost was booked when the arm was trained.
         plan, stacked = prepare(arm, task, options.preset, options.resets, Ledger())
         checkpoints = Training(directory, plan, stacked).run().checkpoints

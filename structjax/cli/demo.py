@@ -108,7 +108,7 @@ _RECORDED = {"car_racing": _car_racing, "door_open": _door_open}
 
 @dataclass(frozen=True)
 class Demo:
-    """Demonstrations: list those that ship, or record the bundled driver again."""
+    """Demonstrations: list those that ship, or record them again."""
 
     command: (
         Annotated[List, tyro.conf.subcommand("list")]

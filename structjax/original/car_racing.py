@@ -12,7 +12,7 @@ import numpy as np
 
 from structjax.errors import StructjaxError
 from structjax.original.lockstep import (
-    OriginalEpisodes,
+    LockstepEpisodes,
     OriginalStep,
     play_in_lockstep,
 )
@@ -182,7 +182,7 @@ def _pose(env: OriginalCarRacing) -> tuple[float, float, float]:
 
 def evaluate_original(
     act: Callable[[np.ndarray], np.ndarray], seeds: Sequence[int]
-) -> OriginalEpisodes:
+) -> LockstepEpisodes:
     """One episode per seed, all B of them in lockstep.
 
     `act` maps the observations `[B, O]` to the actions `[B, 3]`.

@@ -21,18 +21,16 @@ from structjax.original.door_open import (
 )
 from structjax.outcomes import reduce_outcomes
 from structjax.schema import Schema
-from structjax.tasks.door_open.driver import Driver, DriverConfig
+from structjax.tasks.door_open.planner import Planner, PlannerConfig
 from structjax.tasks.door_open.servo import ServoConfig, servo
 from structjax.tasks.door_open.task import OUTCOMES
 
 PACKAGES = (*PINNED, "gymnasium", "numpy")
-
-
 MEMORY = 0.9  # share of the servo's noise that stays from step to step
 
 
 class Recipe(NamedTuple):
-    """Who opens the door of which seed; the seed also draws the driver's noise.
+    """Who opens the door of which seed; the noise of drivers has the door's seed.
 
     Attributes:
       seed: of the door.
@@ -40,14 +38,14 @@ class Recipe(NamedTuple):
     """
 
     seed: int
-    driver: DriverConfig | ServoConfig | None = None
+    driver: PlannerConfig | ServoConfig | None = None
 
 
 # Each opens all of its doors; none was left out between them.
 RECIPES = (
     {f"expert_{i + 1}": Recipe(4000 + i) for i in range(3)}
     | {
-        f"planner_{i + 1}": Recipe(4100 + i, DriverConfig(noise=0.1, seed=4100 + i))
+        f"planner_{i + 1}": Recipe(4100 + i, PlannerConfig(noise=0.1, seed=4100 + i))
         for i in range(3)
     }
     | {f"servo_{i + 1}": Recipe(4200 + i, ServoConfig(noise=0.15)) for i in range(3)}
@@ -77,16 +75,16 @@ def scripted_expert() -> Callable[[np.ndarray], np.ndarray]:
     return act
 
 
-def motion_planner(config: DriverConfig) -> Callable[[np.ndarray], np.ndarray]:
+def motion_planner(config: PlannerConfig) -> Callable[[np.ndarray], np.ndarray]:
     """Our planner, which plans at the first observation it sees."""
-    driver: Driver | None = None
+    planner: Planner | None = None
 
     def act(obs: np.ndarray) -> np.ndarray:
-        nonlocal driver
-        if driver is None:
-            driver = Driver(config)
-            driver.reset(obs)
-        return driver.act(obs)
+        nonlocal planner
+        if planner is None:
+            planner = Planner(config)
+            planner.reset(obs)
+        return planner.act(obs)
 
     return act
 
@@ -118,7 +116,7 @@ def _driver(recipe: Recipe) -> _Driver:
     if config is None:
         words = "scripted expert of Meta-World"
         return _Driver(scripted_expert(), words, "expert")
-    if isinstance(config, DriverConfig):
+    if isinstance(config, PlannerConfig):
         words = "motion planner of structjax"
         return _Driver(motion_planner(config), words, "planner")
     words = "feedback law of structjax"

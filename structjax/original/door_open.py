@@ -1,16 +1,15 @@
 """Meta-World's door-open-v3 on the MuJoCo it pins: the judge of Door Opening.
 
-The test seeds are the protocol of arXiv 2610.01652: ten consecutive resets of one
-`Meta-World/MT1` environment of seed 0. Every other seed stands the door where
-`structjax.tasks.door_open.configurations` says, in the same environment. Needs the
-extra `metaworld`, which needs a virtual environment of its own; imported on first use.
+A seed stands the door where `structjax.tasks.door_open.configurations` says: those of
+the test are the protocol of arXiv 2610.01652, ten consecutive resets of one
+`Meta-World/MT1` environment of seed 0. Needs the extra `metaworld`, which needs a
+virtual environment of its own; imported on first use.
 """
 
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -19,12 +18,11 @@ import numpy as np
 from structjax.errors import StructjaxError
 from structjax.original.lockstep import (
     Act,
-    OriginalEpisodes,
+    LockstepEpisodes,
     OriginalStep,
     play_in_lockstep,
 )
 from structjax.outcomes import Outcomes
-from structjax.tasks.base import DEFAULT_SEEDS
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open.actions import checked_action
 from structjax.tasks.door_open.configurations import door_position
@@ -75,7 +73,8 @@ class OriginalDoorOpen:
 
         MuJoCo's data are reset, so an episode cannot depend on earlier ones.
         """
-        self.simulator.set_task(_task(type(self.simulator), start_position(seed)))
+        place = np.array([*door_position(seed), c.DOOR_Z])
+        self.simulator.set_task(_task(type(self.simulator), place))
         obs, _ = self.simulator.reset()
         self.steps = 0
         return np.asarray(obs, np.float32)
@@ -180,7 +179,7 @@ def run_episode(
 
 def evaluate_original(
     act: Act, seeds: Sequence[int], outcomes: Outcomes
-) -> OriginalEpisodes:
+) -> LockstepEpisodes:
     """One episode of 500 steps per seed, all B of them in lockstep.
 
     Args:
@@ -193,31 +192,6 @@ def evaluate_original(
     """
     environments = [OriginalDoorOpen() for _ in seeds]
     return play_in_lockstep(environments, act, seeds, outcomes)
-
-
-def start_position(seed: int) -> np.ndarray:
-    """Where the door of a seed stands, `[3]`."""
-    tests = DEFAULT_SEEDS["test"]
-    if seed in tests:
-        return np.array(protocol_positions()[tests.index(seed)])
-    return np.array([*door_position(seed), c.DOOR_Z])
-
-
-@cache
-def protocol_positions() -> tuple[tuple[float, ...], ...]:
-    """Door positions of ten consecutive resets of one MT1 environment of seed 0."""
-    import_simulator()
-    import gymnasium
-
-    with _quiet():
-        env = gymnasium.make("Meta-World/MT1", env_name=NAME, seed=0)
-        inner: Any = env.unwrapped
-        found = []
-        for _ in DEFAULT_SEEDS["test"]:
-            env.reset()
-            found.append(tuple(map(float, inner.obj_init_pos)))
-        env.close()
-    return tuple(found)
 
 
 def import_simulator() -> Callable[[], Any]:

@@ -39,7 +39,7 @@ class OriginalEnvironment(Protocol):
         """One step with the action `[A]`."""
 
 
-class OriginalEpisodes(NamedTuple):
+class LockstepEpisodes(NamedTuple):
     """Results of B episodes.
 
     Attributes:
@@ -58,7 +58,7 @@ def play_in_lockstep(
     act: Act,
     seeds: Sequence[int],
     outcomes: Outcomes,
-) -> OriginalEpisodes:
+) -> LockstepEpisodes:
     """One episode per environment and seed.
 
     `act` is called once a step with the whole batch, whose rows repeat their last
@@ -83,8 +83,25 @@ def play_in_lockstep(
             for name, values in info.items():
                 values[-1][i] = step.info[name]
             running[i] = not (step.terminated or step.truncated)
+    return summed_up(rewards, valid, info, outcomes)
+
+
+def summed_up(
+    rewards: Sequence[np.ndarray],
+    valid: Sequence[np.ndarray] | np.ndarray,
+    info: Mapping[str, Sequence[np.ndarray]],
+    outcomes: Outcomes,
+) -> LockstepEpisodes:
+    """What T steps of B episodes amount to; rewards are 0 after an episode's end.
+
+    Args:
+      rewards: `[T, B]`.
+      valid: `[T, B]`, the steps that were taken.
+      info: name -> `[T, B]`.
+      outcomes: what to report beside the return.
+    """
     found = reduce_outcomes(outcomes, {k: np.array(v) for k, v in info.items()}, valid)
-    return OriginalEpisodes(
+    return LockstepEpisodes(
         np.sum(rewards, axis=0),
         np.sum(valid, axis=0),
         {name: np.asarray(values) for name, values in found.items()},

@@ -222,6 +222,7 @@ def test_configurations_lie_in_their_box_and_repeat():
     assert doors.min(0) == pytest.approx(c.DOOR_LOW, abs=5e-3)
     assert doors.max(0) == pytest.approx(c.DOOR_HIGH, abs=5e-3)
     assert (doors.min(0) >= c.DOOR_LOW).all()
+    assert (doors.max(0) <= np.float32(c.DOOR_HIGH)).all()
     np.testing.assert_array_equal(doors, door_positions(range(4000, 4200)))
     np.testing.assert_allclose(door_positions(DEFAULT_SEEDS["test"]), TEST_DOORS)
 

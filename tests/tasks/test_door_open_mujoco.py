@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from door_expert import expert
 
 from structjax.errors import StructjaxError
 from structjax.tasks.door_open import constants as c
@@ -21,21 +22,9 @@ TESTS = range(1000, 1010)
 DOORS = door_positions(TESTS)
 
 
-def expert(obs):
-    """Meta-World's scripted expert on observations [B, 39]: above, beside, pull."""
-    hand, handle = obs[:, :3], obs[:, 4:7]
-    far = np.linalg.norm(hand[:, :2] - handle[:, :2] + [0.05, 0.0], axis=1) > 0.12
-    high = np.abs(hand[:, 2] - handle[:, 2]) > 0.04
-    beside = np.where(high[:, None], [0.01, 0.02, 0.0], [-0.05, 0.0, 0.0])
-    place = handle + np.where(far[:, None], [0.01, 0.02, 0.2], beside)
-    grip = np.ones((len(obs), 1))
-    action = np.concatenate([25.0 * (place - hand), grip], axis=1)
-    return np.clip(action, -1.0, 1.0).astype(np.float32)
-
-
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_the_expert_opens_the_doors_that_it_opens_in_metaworld(model):
-    """9 of the 10 test doors there, see the findings' table; 8 are asked for here."""
+    """9 of the 10 test doors there; 8 are asked for here."""
     result = simulate(expert, TESTS, OUTCOMES, model=model, horizon=300)
     assert result.outcomes["success_ever"].sum() >= 8
     assert np.sort(result.outcomes["min_distance"])[:8].max() < 0.03
@@ -116,7 +105,7 @@ def test_the_gripper_closes_with_plus_one():
 def test_an_unusable_action_is_refused(value):
     actions = np.zeros((2, 4), np.float32)
     actions[1, 2] = value
-    with pytest.raises(StructjaxError, match="an action is") as caught:
+    with pytest.raises(StructjaxError, match="the action 'dz' is") as caught:
         SimulatedDoors(DOORS[:2]).step(actions)
     assert caught.value.kind == "action"
 

@@ -62,8 +62,8 @@ def test_near_the_goal_it_holds_the_door():
     np.testing.assert_allclose(action, [0, 0, 0, 1], atol=1e-5)
 
 
-def test_the_hinge_angle_does_not_jump():
-    """A quarter turn and more: the arm's own angle crosses -pi / 2 at theta = -1.29."""
+def test_it_leads_the_door_through_a_quarter_turn_and_more():
+    """The direction of the handle passes -pi / 2 at theta = -1.29."""
     for theta in (-1.2, -pi / 2, -1.9):
         at_hook = HINGE + turned(theta, HOOK)
         action = servo(seen([*at_hook, 0.15], theta), replace(SLOW, lead=0.0, stop=-2))

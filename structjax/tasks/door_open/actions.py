@@ -1,12 +1,18 @@
 """Actions as the environment takes them, and how the host refuses others."""
 
+from typing import Final, TypeVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from structjax.errors import StructjaxError
+from structjax.tasks.door_open import constants as c
 
-NAMES = ("dx", "dy", "dz", "grip")
+NAMES: Final = ("dx", "dy", "dz", "grip")
+Target = TypeVar("Target", jax.Array, np.ndarray)
+_LOW: Final = np.array(c.TARGET_LOW)
+_HIGH: Final = np.array(c.TARGET_HIGH)
 
 
 def clip_action(action: jax.Array) -> jax.Array:
@@ -14,26 +20,32 @@ def clip_action(action: jax.Array) -> jax.Array:
     return jnp.clip(jnp.asarray(action, jnp.float32), -1.0, 1.0)
 
 
-def checked_action(action: np.ndarray) -> np.ndarray:
-    """An action on the host, `[4]` float32 within [-1, 1].
+def moved_target(target: Target, action: Target) -> Target:
+    """Where an action `[4]` puts the hand's target `[3]`; it stays in its box."""
+    return (target + c.ACTION_SCALE * action[:3]).clip(_LOW, _HIGH)
+
+
+def checked_action(action: np.ndarray, episodes: int | None = None) -> np.ndarray:
+    """An action on the host, float32 within [-1, 1]: `[4]`, or `[B, 4]` of B episodes.
 
     Raises:
       StructjaxError: it has another shape, is not finite, or leaves [-1, 1].
     """
     array = np.asarray(action, np.float32)
-    if array.shape != (len(NAMES),):
-        raise _refused(f"the action has the shape {array.shape}")
-    for name, value in zip(NAMES, array, strict=True):
-        if not np.isfinite(value):
-            raise _refused(f"the action {name!r} is {value}")
-        if abs(value) > 1.0:
-            raise _refused(f"the action {name!r} is {value:g}")
+    shape = (len(NAMES),) if episodes is None else (episodes, len(NAMES))
+    if array.shape != shape:
+        raise _refused(f"the action has the shape {array.shape}", shape)
+    usable = np.abs(array) <= 1.0  # false for NaN, too
+    if not usable.all():
+        *_, column = np.argwhere(~usable)[0]
+        value = array[~usable][0]
+        raise _refused(f"the action {NAMES[column]!r} is {value:g}", shape)
     return array
 
 
-def _refused(problem: str) -> StructjaxError:
+def _refused(problem: str, shape: tuple[int, ...]) -> StructjaxError:
     return StructjaxError(
         f"door_open: {problem}",
         kind="action",
-        hint="accepted: dx, dy, dz and grip, each in [-1, 1]",
+        hint=f"accepted: shape {shape}; dx, dy, dz and grip, each in [-1, 1]",
     )

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open import contact
+from structjax.tasks.door_open.actions import moved_target
 from structjax.tasks.door_open.contact import Pose, Velocity
-from structjax.tasks.door_open.observation import Body
+from structjax.tasks.door_open.observation import Body, opening_of
 
-FINGER_TRAVEL: Final = (0.04, 0.03)  # m, right and left
 FINGER_PLACE: Final = 0.0485  # m from the hand along y, when open
-FINGER_GAIN: Final = 4.0  # 400 N per unit of command, on 100 kg
+FINGER_GAIN: Final = 4.0  # 400 N per unit of command, on the finger's mass
 FINGER_DAMPING: Final = 10.0  # 1/s
 SERVO: Final = (60.0, 60.0, 44.7)
 DAMPING: Final = (188.0, 241.0, 107.0)
@@ -88,11 +88,7 @@ class Analytic:
 
     def step(self, state: AnalyticState, action: jax.Array) -> AnalyticState:
         """One control step of 12.5 ms under `action` `[4]` in [-1, 1]."""
-        target = jnp.clip(
-            state.target + c.ACTION_SCALE * action[:3],
-            jnp.array(c.TARGET_LOW),
-            jnp.array(c.TARGET_HIGH),
-        )
+        target = moved_target(state.target, action)
         # A loop, not five copies: a fifth of the compilation.
         return jax.lax.fori_loop(
             0,
@@ -103,8 +99,7 @@ class Analytic:
 
     def body(self, state: AnalyticState) -> Body:
         """What the state means for the task."""
-        gap = c.OPENING_UNIT - state.fingers[0] - state.fingers[1]
-        opening = jnp.clip(gap / c.OPENING_UNIT, 0.0, 1.0)
+        opening = opening_of(*state.fingers)
         return Body(state.hand, opening, state.theta, state.target)
 
     def _substep(self, state: AnalyticState, grip: jax.Array) -> AnalyticState:
@@ -113,7 +108,7 @@ class Analytic:
         v = self._free(state, grip, press, dt)
         v = self._touch(state, v, press.inertia, dt)
         fingers, finger_speed = [], []
-        for i, most in enumerate(FINGER_TRAVEL):
+        for i, most in enumerate(c.FINGER_TRAVEL):
             reached = state.fingers[i] + dt * v[3 + i]
             fingers.append(jnp.clip(reached, 0.0, most))
             finger_speed.append((fingers[i] - state.fingers[i]) / dt)

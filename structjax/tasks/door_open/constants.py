@@ -19,7 +19,7 @@ TARGET_START: Final = (0.0, 0.6, 0.2)
 TARGET_LOW: Final = (-0.5, 0.4, 0.05)
 TARGET_HIGH: Final = (0.5, 1.0, 0.5)
 ACTION_SCALE: Final = 0.01  # m that the target moves per step at full action
-OPENING_START: Final = 1.0
+OPENING_START: Final = 1.0  # open
 OPENING_UNIT: Final = 0.1  # m of gap between the claws when the opening is 1
 OPENING_CLOSED: Final = 0.3  # opening of a gripper that holds nothing
 
@@ -43,9 +43,23 @@ QUATERNION: Final = (
 )
 """Orientation (x, y, z, w) of the handle of a closed door: axes of its mesh."""
 
+# A finger stands upright: a plate, rounded at its edges, on a slide along y.
+FINGER_HALF_WIDTH: Final = 0.0105  # along x, without the rounding
+FINGER_RADIUS: Final = 0.0045
+FINGER_HALF_HEIGHT: Final = 0.045
+FINGER_MASS: Final = 100.0  # the armature of its slide
+FINGER_TRAVEL: Final = (0.04, 0.03)  # m, right and left
+
 # Collision shapes of the door, in the door frame.
+PANEL_X: Final = 0.185  # centre
+PANEL_HALF_LENGTH: Final = 0.18  # along x
+PANEL_HALF_HEIGHT: Final = 0.123
+PANEL_HALF_THICKNESS: Final = 0.01
+STEM_X: Final = 0.325
+STEM_Y: Final = (-0.018, -0.112)  # ends of its axis
+STEM_RADIUS: Final = 0.013
 BAR: Final = (0.381, -0.12)  # centre of the bar that is grasped, along the panel
-BAR_HALF_LENGTH: Final = 0.075
+BAR_HALF_LENGTH: Final = 0.075  # with its round ends
 BAR_RADIUS: Final = 0.019  # 0.023 in its middle part
 
 # Reward and success.

@@ -13,10 +13,6 @@ import jax.numpy as jnp
 
 from structjax.tasks.door_open import constants as c
 
-FINGER_HALF_WIDTH: Final = 0.0105  # along x, without the rounding
-FINGER_RADIUS: Final = 0.0045
-FINGER_HALF_HEIGHT: Final = 0.045
-FINGER_MASS: Final = 100.0  # the armature of its joint
 WALL: Final = (0.389, 0.031, -0.006, 0.15)
 """The cabinet's right wall: centre and half width (with a finger's) along x, its face
 along y, all from the hinge, and its top above the door's middle."""
@@ -42,9 +38,16 @@ class Shape(NamedTuple):
 
 
 SHAPES: Final = (
-    Shape(0.384, -0.12, 1.0, 0.053, 0.021, 0.0),  # bar
-    Shape(0.325, -0.0635, 0.0, 0.0435, 0.013, 0.0),  # stem
-    Shape(0.185, 0.0, 1.0, 0.17, 0.01, 0.123),  # panel
+    Shape(0.384, c.BAR[1], 1.0, 0.053, 0.021, 0.0),  # bar
+    Shape(c.STEM_X, -0.0635, 0.0, 0.0435, c.STEM_RADIUS, 0.0),  # stem
+    Shape(
+        c.PANEL_X,
+        0.0,
+        1.0,
+        c.PANEL_HALF_LENGTH - c.PANEL_HALF_THICKNESS,
+        c.PANEL_HALF_THICKNESS,
+        c.PANEL_HALF_HEIGHT,
+    ),
 )
 
 
@@ -105,7 +108,7 @@ def shape_row(pose: Pose, shape: Shape) -> Row:
     on_shape = jnp.clip(along, -shape.half, shape.half)
     for _ in range(2):  # alternating projections between the two segments
         back = qx * ex + qy * ey - on_shape * e_along
-        on_finger = jnp.clip(-back, -FINGER_HALF_WIDTH, FINGER_HALF_WIDTH)
+        on_finger = jnp.clip(-back, -c.FINGER_HALF_WIDTH, c.FINGER_HALF_WIDTH)
         on_shape = jnp.clip(along + on_finger * e_along, -shape.half, shape.half)
     dx, dy = qx + on_finger * ex, qy + on_finger * ey
     sx, sy = lies * on_shape, (1 - lies) * on_shape
@@ -121,14 +124,14 @@ def shape_row(pose: Pose, shape: Shape) -> Row:
         rx=pose.cosine * px - pose.sine * py,
         ry=pose.sine * px + pose.cosine * py,
         # Where the axes cross there is no direction to part them in.
-        gap=jnp.where(distance < 1e-4, 1.0, distance - shape.radius - FINGER_RADIUS),
+        gap=jnp.where(distance < 1e-4, 1.0, distance - shape.radius - c.FINGER_RADIUS),
         right=pose.right,
     )
 
 
 def _height(z: jax.Array, half_height: float | jax.Array) -> jax.Array:
     """Vertical distance of a finger at height `z` to what is at the door's middle."""
-    half = FINGER_HALF_HEIGHT - FINGER_RADIUS
+    half = c.FINGER_HALF_HEIGHT - c.FINGER_RADIUS
     above = z - half - (c.DOOR_Z + half_height)
     below = (c.DOOR_Z - half_height) - (z + half)
     return jnp.maximum(above, 0.0) - jnp.maximum(below, 0.0)
@@ -139,8 +142,8 @@ def wall_row(pose: Pose) -> Row:
     centre, half_width, face, top = WALL
     zero = jnp.zeros_like(pose.x)
     beside = jnp.abs(pose.x - centre) - half_width
-    over = pose.z - FINGER_HALF_HEIGHT - (c.DOOR_Z + top)
-    gap = face - FINGER_RADIUS - pose.y
+    over = pose.z - c.FINGER_HALF_HEIGHT - (c.DOOR_Z + top)
+    gap = face - c.FINGER_RADIUS - pose.y
     absent = (beside > 0.0) | (over > 0.0) | (gap < -0.02)
     gap = jnp.where(absent, 1.0, gap)
     return Row(zero, zero - 1.0, zero, zero, zero, gap, pose.right)
@@ -185,7 +188,7 @@ def push(
     mx, my, mz = mass
     give = row.nx**2 / mx + row.ny**2 / my + row.nz**2 / mz
     # More than nothing, for the direction may be 0.
-    give += row.ny**2 / FINGER_MASS + lever**2 / inertia + 1e-4
+    give += row.ny**2 / c.FINGER_MASS + lever**2 / inertia + 1e-4
     part = jnp.where(row.gap > 0.0, row.gap, jnp.maximum(0.2 * row.gap, -0.3 * dt))
     total = jnp.maximum(applied - (normal + part / dt) / give, 0.0)
     impulse = total - applied
@@ -200,8 +203,8 @@ def push(
         v.x + px / mx,
         v.y + py / my,
         v.z + pz / mz,
-        v.right + row.right * py / FINGER_MASS,
-        v.left - (1 - row.right) * py / FINGER_MASS,
+        v.right + row.right * py / c.FINGER_MASS,
+        v.left - (1 - row.right) * py / c.FINGER_MASS,
         v.hinge - (row.rx * py - row.ry * px) / inertia,
     )
     return moved, total

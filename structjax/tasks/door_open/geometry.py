@@ -10,11 +10,12 @@ import numpy as np
 from structjax.tasks.door_open import constants as c
 
 HANDLE_RADIUS: Final = math.hypot(c.HANDLE[0], c.HANDLE[1])
-_GOAL_ARM: Final = (c.GOAL[0] - c.HINGE[0], c.GOAL[1] - c.HINGE[1])
-GOAL_RADIUS: Final = math.hypot(*_GOAL_ARM)
-GOAL_ANGLE: Final = math.atan2(_GOAL_ARM[1], _GOAL_ARM[0]) - math.atan2(
-    c.HANDLE[1], c.HANDLE[0]
-)
+CLOSED_ANGLE: Final = math.atan2(c.HANDLE[1], c.HANDLE[0])
+"""Direction of the closed door's handle, seen from the hinge."""
+GOAL_ARM: Final = (c.GOAL[0] - c.HINGE[0], c.GOAL[1] - c.HINGE[1])
+"""From the hinge to the goal."""
+GOAL_RADIUS: Final = math.hypot(*GOAL_ARM)
+GOAL_ANGLE: Final = math.atan2(GOAL_ARM[1], GOAL_ARM[0]) - CLOSED_ANGLE
 """Hinge angle, about -1.61, at which the handle is nearest to its goal."""
 MIN_DISTANCE: Final = math.hypot(HANDLE_RADIUS - GOAL_RADIUS, c.HANDLE[2] - c.GOAL[2])
 """About 0.0223 m: the goal does not lie on the arc of the handle."""

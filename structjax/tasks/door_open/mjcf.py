@@ -100,15 +100,19 @@ RATED: Final = {
     "slides": (0.12, 0.0),
 }
 DOOR: Final = (0.05, 0.9)  # where the model itself puts it
-FINGERS: Final = (("right", -1, "0 0.04"), ("left", 1, "-0.03 0"))
+FINGERS: Final = (
+    ("right", -1, f"0 {c.FINGER_TRAVEL[0]}"),
+    ("left", 1, f"-{c.FINGER_TRAVEL[1]} 0"),
+)
 # Bodies without mass still give MuJoCo the place at which it rates their inertia.
 _NO_MASS: Final = 'mass="1e-7" diaginertia="1e-10 1e-10 1e-10"'
 
-# The bar is 0.019 m thick, 0.023 m in its middle, where it is grasped.
-HANDLE: Final = """\
-<geom name="stem" class="handle" size="0.013" fromto="0.325 -0.018 0 0.325 -0.112 0"/>
+# The bar has the radius of its middle part, where it is grasped.
+HANDLE: Final = f"""\
+<geom name="stem" class="handle" size="{c.STEM_RADIUS}"
+ fromto="{c.STEM_X} {c.STEM_Y[0]} 0 {c.STEM_X} {c.STEM_Y[1]} 0"/>
 <geom name="bar" class="handle" size="0.023" conaffinity="5"
- fromto="0.325 -0.12 0 0.437 -0.12 0"/>
+ fromto="{c.STEM_X} {c.BAR[1]} 0 0.437 {c.BAR[1]} 0"/>
 """
 
 # Past -1.31 rad the panel's end presses on the cabinet's front right edge, past -1.465
@@ -135,8 +139,9 @@ def door_mjcf(model: DoorModel) -> str:
 {_option(model)}
 <default>
 <geom contype="0" conaffinity="0"/>
-<default class="finger"><geom type="capsule" size="0.0045" contype="1" condim="4"
- margin="0.001" friction="2 0.1 0.002" solref="0.01 1" solimp="0.95 0.99 0.01"/>
+<default class="finger"><geom type="capsule" size="{c.FINGER_RADIUS}" contype="1"
+ condim="4" margin="0.001" friction="2 0.1 0.002" solref="0.01 1"
+ solimp="0.95 0.99 0.01"/>
 </default>
 <default class="guard"><geom contype="2" condim="1"/></default>
 <default class="handle"><geom type="capsule" conaffinity="1" solref="0.01 1"
@@ -213,23 +218,25 @@ def _hand(model: DoorModel) -> str:
 
 def _finger(model: DoorModel, name: str, side: int, limits: str) -> str:
     """A finger: an upright plate on a slide, slow as in Meta-World (100 kg)."""
-    guard = '<geom class="guard" size="0.0045" pos="0.0405 {} 0" mass="0"/>'
+    radius, width = c.FINGER_RADIUS, c.FINGER_HALF_WIDTH
+    half = f"{c.FINGER_HALF_HEIGHT - radius:g}"
     inner = 0.0015 * -side
-    tip = guard.format(inner) if model.guards else ""
-    ends = "-0.0405 {y} {z} 0.0405 {y} {z}"
+    tip = f'<geom class="guard" size="{radius}" pos="{half} {inner} 0" mass="0"/>'
+    ends = f"-{half} {inner} {{z}} {half} {inner} {{z}}"
     return f"""<body name="{name}" pos="0 {0.05 * side} 0">
 <inertial pos="0 0 {RATED[model.arm][1]}" mass="0.0162"
  diaginertia="0.000001 0.000012 0.000011"/>
 <joint name="{name}" type="slide" axis="0 1 0" range="{limits}" damping="1000"
- armature="100"/>
-<geom class="finger" fromto="{ends.format(y=inner, z=0.0105)}"/>
-<geom class="finger" fromto="{ends.format(y=inner, z=-0.0105)}"/>{tip}
+ armature="{c.FINGER_MASS}"/>
+<geom class="finger" fromto="{ends.format(z=width)}"/>
+<geom class="finger" fromto="{ends.format(z=-width)}"/>{tip if model.guards else ""}
 </body>
 """
 
 
 def _door() -> str:
     """Cabinet and door; the cabinet moves to the episode's place."""
+    size = f"{c.PANEL_HALF_LENGTH} {c.PANEL_HALF_THICKNESS} {c.PANEL_HALF_HEIGHT}"
     return f"""<body name="door" mocap="true" pos="{DOOR[0]} {DOOR[1]} {c.DOOR_Z}">
 <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
 <geom name="jamb_edge" size="0.0015" pos="-0.188 -0.1045 0"/>
@@ -241,6 +248,6 @@ def _door() -> str:
  armature="0.001"/>
 <geom name="leaf_end" type="box" size="0.05 0.1 0.1" pos="0.055 0 0" mass="0"/>
 <geom name="leaf_corner" size="0.0005" pos="0.005 -0.01 0" mass="0"/>
-<geom name="panel" type="box" size="0.18 0.01 0.123" pos="0.185 0 0" conaffinity="2"
+<geom name="panel" type="box" size="{size}" pos="{c.PANEL_X} 0 0" conaffinity="2"
  condim="1" mass="0"/>
 {HANDLE}</body></body>"""

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 
 from structjax.errors import StructjaxError
 from structjax.tasks.door_open import constants as c
+from structjax.tasks.door_open.actions import moved_target
 from structjax.tasks.door_open.engine import Compiled, compile_model
 from structjax.tasks.door_open.mjcf import DOOR, DoorModel
-from structjax.tasks.door_open.observation import Body
+from structjax.tasks.door_open.observation import Body, opening_of
 
 OLDEST: Final = (3, 8)  # earlier ones call `jax.numpy.clip` with names it has dropped
 
@@ -86,11 +87,7 @@ class Mjx:
 
     def step(self, state: MjxState, action: jax.Array) -> MjxState:
         """One control step of 12.5 ms under `action` `[4]` in [-1, 1]."""
-        target = jnp.clip(
-            state.target + c.ACTION_SCALE * action[:3],
-            jnp.array(c.TARGET_LOW),
-            jnp.array(c.TARGET_HIGH),
-        )
+        target = moved_target(state.target, action)
         model, blank = self._constants
         place = target - _away(state.door_xy)
         data = blank.replace(
@@ -118,8 +115,7 @@ class Mjx:
     def body(self, state: MjxState) -> Body:
         """What the state means for the task."""
         k = self.compiled
-        gap = c.OPENING_UNIT - state.qpos[k.right] + state.qpos[k.left]
-        opening = jnp.clip(gap / c.OPENING_UNIT, 0.0, 1.0)
+        opening = opening_of(state.qpos[k.right], -state.qpos[k.left])
         # The hinges turn about the hand, so its place is that of the slides.
         hand = jnp.array(c.TARGET_START) + state.qpos[:3] + _away(state.door_xy)
         return Body(hand, opening, state.qpos[k.hinge], state.target)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open.geometry import (
     Array,
     goal_position,
@@ -30,6 +31,11 @@ class Body(NamedTuple):
     opening: Array
     theta: Array
     target: Array
+
+
+def opening_of(right: Array, left: Array) -> Array:
+    """Opening of the gripper whose fingers have travelled so far from open, m."""
+    return ((c.OPENING_UNIT - right - left) / c.OPENING_UNIT).clip(0.0, 1.0)
 
 
 def present(body: Body, door_xy: Array) -> jax.Array:

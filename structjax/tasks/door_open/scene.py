@@ -13,10 +13,7 @@ VIEWS: Final = (View("from above", "x", "y"), View("from the side", "y", "z"))
 _HERE: Final = ((0.0, 0.0, 0.0),)
 _WOOD, _METAL, _HAND = "#b7791f", "#4a5568", "#c53030"
 _GOAL, _WAY, _CABINET = "#2f855a", "#3182ce", "#cbd5e0"
-_CLAW: Final = 0.045  # m, half the length of a claw
-_PANEL: Final = (0.005, 0.365, 0.123)  # from, to, half the height, in the door frame
-_THICK: Final = 0.02  # of the panel
-_STEM: Final = ((0.325, -0.018, 0.0), (0.325, -0.112, 0.0))
+_STEM: Final = tuple((c.STEM_X, y, 0.0) for y in c.STEM_Y)
 
 
 def door_scene(seed: int) -> Scene:
@@ -55,8 +52,9 @@ def _door(x: float, y: float) -> tuple[Shape, ...]:
     """Cabinet, panel, stem and bar; the point that is observed, and its way."""
     hinge = (x + c.HINGE[0], y + c.HINGE[1], c.DOOR_Z)
     hung = partial(Shape, origin=hinge, turn="theta")
-    edge = 0.5 * _THICK  # the line that draws the panel is as thick as it
-    start, end, high = _PANEL[0] + edge, _PANEL[1] - edge, _PANEL[2] - edge
+    edge = c.PANEL_HALF_THICKNESS  # the line that draws the panel is as thick as it
+    long, high = c.PANEL_HALF_LENGTH - edge, c.PANEL_HALF_HEIGHT - edge
+    start, end = c.PANEL_X - long, c.PANEL_X + long
     panel = ((start, 0, -high), (end, 0, -high), (end, 0, high), (start, 0, high))
     along, across = c.BAR
     reach = c.BAR_HALF_LENGTH - c.BAR_RADIUS  # the round ends are part of the bar
@@ -65,8 +63,8 @@ def _door(x: float, y: float) -> tuple[Shape, ...]:
     return (
         Shape("loop", _cabinet(x, y), _CABINET, 0.01),
         Shape("trace", _HERE, _GOAL, moves=handle),
-        hung("loop", panel, _WOOD, _THICK, label="panel"),
-        hung("line", _STEM, _METAL, 0.026),
+        hung("loop", panel, _WOOD, 2 * edge, label="panel"),
+        hung("line", _STEM, _METAL, 2 * c.STEM_RADIUS),
         hung("line", bar, _METAL, 2 * c.BAR_RADIUS, label="bar"),
         Shape("line", _HERE, "#ecc94b", 0.012, moves=handle, label="handle"),
     )
@@ -78,7 +76,7 @@ def _cabinet(x: float, y: float) -> tuple[Point, ...]:
     around = ((left, front), (right, front), (right, back), (left, back))
     low, high = (
         [(east, north, c.DOOR_Z + height) for east, north in around]
-        for height in (-_PANEL[2], _PANEL[2])
+        for height in (-c.PANEL_HALF_HEIGHT, c.PANEL_HALF_HEIGHT)
     )
     return (*low, low[0], *high[:3], low[2], *high[2:], high[0])
 
@@ -86,12 +84,19 @@ def _cabinet(x: float, y: float) -> tuple[Point, ...]:
 def _hand() -> tuple[Shape, ...]:
     """The hand's way, its point, and two claws that open along y."""
     place = _following("hand")
-    claw = ((0.0, 0.0, -_CLAW), (0.0, 0.0, _CLAW))
+    half = c.FINGER_HALF_HEIGHT
+    claw = ((0.0, 0.0, -half), (0.0, 0.0, half))
     apart = 0.5 * c.OPENING_UNIT
     return (
         Shape("trace", _HERE, _WAY, moves=place, label="hand's way"),
         *(
-            Shape("line", claw, _HAND, 0.009, moves={**place, "opening": (0, side, 0)})
+            Shape(
+                "line",
+                claw,
+                _HAND,
+                2 * c.FINGER_RADIUS,
+                moves={**place, "opening": (0, side, 0)},
+            )
             for side in (-apart, apart)
         ),
         Shape("line", _HERE, _HAND, 0.014, moves=place, label="hand and claws"),

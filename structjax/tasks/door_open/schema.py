@@ -6,14 +6,12 @@ from typing import Final
 
 from structjax.schema import ActionField, Field, Schema
 from structjax.tasks.door_open import constants as c
-from structjax.tasks.door_open.geometry import HANDLE_RADIUS
+from structjax.tasks.door_open.geometry import CLOSED_ANGLE, HANDLE_RADIUS
 
 _AXES = ("x", "y", "z")
 _HAND = (-0.52, 1.02)  # its target's box, and 0.02 m that it may lie beyond
 _HANDLE_X = (
-    c.DOOR_LOW[0]
-    + c.HINGE[0]
-    + HANDLE_RADIUS * math.cos(c.THETA_LOW + math.atan2(c.HANDLE[1], c.HANDLE[0]))
+    c.DOOR_LOW[0] + c.HINGE[0] + HANDLE_RADIUS * math.cos(c.THETA_LOW + CLOSED_ANGLE)
 )
 _HANDLE_Y = c.DOOR_HIGH[1] + c.HINGE[1] + c.HANDLE[1]
 _HANDLE_NEAR = c.DOOR_LOW[1] + c.HINGE[1] - HANDLE_RADIUS

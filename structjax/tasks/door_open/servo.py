@@ -6,16 +6,13 @@ and then leads it along its arc to the angle at which the handle is at its goal,
 it holds the door.
 """
 
-import math
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from structjax.tasks.door_open import constants as c
-
-_CLOSED = math.atan2(c.HANDLE[1], c.HANDLE[0])
-_HINGE = (c.HINGE[0] - c.GOAL[0], c.HINGE[1] - c.GOAL[1])
+from structjax.tasks.door_open.geometry import CLOSED_ANGLE, GOAL_ARM
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,8 @@ class ServoConfig:
       lead: how far ahead of the door's the wanted angle is, rad.
       stop: wanted angle at the end, rad.
       gain: action per metre to the place where the hand should be.
-      noise: standard deviation of smooth noise on the three motions.
+      noise: standard deviation of the smooth noise that a recording adds to the three
+        motions; the law itself has none.
     """
 
     hook: tuple[float, float] = (0.03, 0.02)
@@ -49,9 +47,9 @@ class ServoConfig:
 def servo(obs: jax.Array, config: ServoConfig) -> jax.Array:
     """The action `[4]` for an observation `[39]`; the gripper stays closed."""
     hand, handle, goal = obs[:3], obs[4:7], obs[36:39]
-    hinge = goal[:2] + jnp.array(_HINGE)
+    hinge = goal[:2] - jnp.array(GOAL_ARM)
     arm = handle[:2] - hinge
-    theta = _wrapped(jnp.arctan2(arm[1], arm[0]) - _CLOSED)
+    theta = jnp.arctan2(arm[1], arm[0]) - CLOSED_ANGLE  # never near a half turn
     # The hand in the door frame, from the hook point: to the right, and behind.
     hook = jnp.array([c.HANDLE[0] + config.hook[0], c.HANDLE[1] + config.hook[1]])
     right, behind = _turned(-theta, hand[:2] - hinge) - hook
@@ -72,8 +70,3 @@ def _turned(angle: jax.Array, point: jax.Array) -> jax.Array:
     cosine, sine = jnp.cos(angle), jnp.sin(angle)
     x, y = point
     return jnp.stack([cosine * x - sine * y, sine * x + cosine * y])
-
-
-def _wrapped(angle: jax.Array) -> jax.Array:
-    """The angle in [-pi, pi)."""
-    return (angle + math.pi) % (2.0 * math.pi) - math.pi

@@ -6,15 +6,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from structjax.errors import StructjaxError
-from structjax.original.lockstep import Act, OriginalEpisodes
-from structjax.outcomes import Outcomes, reduce_outcomes
+from structjax.original.lockstep import Act, LockstepEpisodes, summed_up
+from structjax.outcomes import Outcomes
 from structjax.tasks.door_open import constants as c
+from structjax.tasks.door_open.actions import checked_action, moved_target
 from structjax.tasks.door_open.configurations import door_positions
 from structjax.tasks.door_open.engine import Compiled, compile_model, import_mujoco
 from structjax.tasks.door_open.environment import describe
 from structjax.tasks.door_open.mjcf import DoorModel
-from structjax.tasks.door_open.observation import Body, observe, present
+from structjax.tasks.door_open.observation import Body, observe, opening_of, present
 from structjax.tasks.door_open.reward import rate
 
 
@@ -50,7 +50,7 @@ class SimulatedDoors:
         Raises:
           StructjaxError: an action that is not finite or leaves [-1, 1].
         """
-        actions = _checked(actions, len(self.data))
+        actions = checked_action(actions, len(self.data))
         # Plainly one after the other: threads and `mujoco.rollout` gain nothing over
         # steps of 20 microseconds.
         for data, action in zip(self.data, actions, strict=True):
@@ -66,12 +66,11 @@ class SimulatedDoors:
         """The bodies of all episodes, `[B, ...]` each."""
         k = self.compiled
         qpos = np.array([data.qpos for data in self.data])
-        gap = c.OPENING_UNIT - qpos[:, k.right] + qpos[:, k.left]
         hand = np.array([data.xpos[k.hand] for data in self.data], np.float32)
         target = np.array([data.mocap_pos[k.target] for data in self.data], np.float32)
         return Body(
             hand=hand,
-            opening=np.clip(gap / c.OPENING_UNIT, 0.0, 1.0).astype(np.float32),
+            opening=opening_of(qpos[:, k.right], -qpos[:, k.left]).astype(np.float32),
             theta=qpos[:, k.hinge].astype(np.float32),
             target=target,
         )
@@ -87,8 +86,7 @@ class SimulatedDoors:
 
     def _move(self, data: Any, action: np.ndarray) -> None:
         mujoco, k = import_mujoco(), self.compiled
-        target = data.mocap_pos[k.target] + c.ACTION_SCALE * action[:3]
-        data.mocap_pos[k.target] = np.clip(target, c.TARGET_LOW, c.TARGET_HIGH)
+        data.mocap_pos[k.target] = moved_target(data.mocap_pos[k.target], action)
         data.ctrl[:] = (action[3], -action[3])
         mujoco.mj_step(k.model, data, k.substeps)
         mujoco.mj_kinematics(k.model, data)
@@ -101,7 +99,7 @@ def simulate(
     *,
     model: DoorModel | None = None,
     horizon: int = c.HORIZON,
-) -> OriginalEpisodes:
+) -> LockstepEpisodes:
     """One episode per seed, all B of them in lockstep.
 
     Args:
@@ -122,31 +120,7 @@ def simulate(
         rewards.append(reward.astype(np.float64))
         for name, values in info.items():
             values.append(named[name])
-    valid = np.ones((horizon, len(world.data)), bool)
-    found = reduce_outcomes(outcomes, {k: np.array(v) for k, v in info.items()}, valid)
-    return OriginalEpisodes(
-        np.sum(rewards, axis=0),
-        np.full(len(world.data), horizon),
-        {name: np.asarray(values) for name, values in found.items()},
-    )
-
-
-def _checked(actions: np.ndarray, episodes: int) -> np.ndarray:
-    """Actions `[B, 4]` float32 within [-1, 1]."""
-    array = np.asarray(actions, np.float32)
-    if array.shape != (episodes, 4):
-        problem = f"the actions have the shape {array.shape}"
-    elif not np.isfinite(array).all():
-        problem = "an action is not finite"
-    elif np.abs(array).max() > 1.0:
-        problem = f"an action is {array.flat[np.abs(array).argmax()]:g}"
-    else:
-        return array
-    raise StructjaxError(
-        f"door_open: {problem}",
-        kind="action",
-        hint=f"accepted: [{episodes}, 4], dx, dy, dz and grip, each in [-1, 1]",
-    )
+    return summed_up(rewards, np.ones((horizon, len(seeds)), bool), info, outcomes)
 
 
 @jax.jit

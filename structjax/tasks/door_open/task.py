@@ -151,18 +151,19 @@ def _c(
     seeds: Sequence[int],
     model: DoorModel | None = None,
 ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """The same of our own model in C MuJoCo; by default that of the backend `mjx`."""
+    """Returns, lengths and outcomes `[B]` of one episode per seed in C MuJoCo.
+
+    By default of the model that the backend `mjx` runs.
+    """
     from structjax.tasks.door_open.simulated import simulate
 
-    result = simulate(act, seeds, OUTCOMES, model=model)
-    return result.returns, result.steps, result.outcomes
+    return simulate(act, seeds, OUTCOMES, model=model)
 
 
 def _metaworld(
     act: Callable[[np.ndarray], np.ndarray], seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Returns, lengths and outcomes `[B]` of one episode per seed in Meta-World."""
+    """The same in Meta-World."""
     from structjax.original.door_open import evaluate_original
 
-    result = evaluate_original(act, seeds, OUTCOMES)
-    return result.returns, result.steps, result.outcomes
+    return evaluate_original(act, seeds, OUTCOMES)

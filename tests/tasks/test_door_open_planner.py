@@ -8,9 +8,9 @@ import pytest
 
 from structjax.tasks.base import DEFAULT_SEEDS
 from structjax.tasks.door_open import constants as c
-from structjax.tasks.door_open.driver import (
-    Driver,
-    DriverConfig,
+from structjax.tasks.door_open.planner import (
+    Planner,
+    PlannerConfig,
     blend,
     min_jerk_steps,
     minimum_jerk,
@@ -29,13 +29,13 @@ STEP = jax.jit(
 def drive(config=None, steps=c.HORIZON):
     """Info values `[T, 10]` and actions `[T, 10, 4]` of ten episodes."""
     obs, state = RESET(STARTS)
-    drivers = [Driver(config) for _ in SEEDS]
-    for driver, first in zip(drivers, np.asarray(obs), strict=True):
-        driver.reset(first)
+    planners = [Planner(config) for _ in SEEDS]
+    for planner, first in zip(planners, np.asarray(obs), strict=True):
+        planner.reset(first)
     infos, actions = [], []
     for _ in range(steps):
-        rows = zip(drivers, np.asarray(obs), strict=True)
-        actions.append(np.stack([driver.act(row) for driver, row in rows]))
+        rows = zip(planners, np.asarray(obs), strict=True)
+        actions.append(np.stack([planner.act(row) for planner, row in rows]))
         step = STEP(state, actions[-1])
         obs, state = step.obs, step.state
         infos.append(step.info)
@@ -69,8 +69,8 @@ def test_its_actions_are_in_range_and_keep_the_gripper_closed(clean):
     assert (actions[..., 3] == 1.0).all()
 
 
-def test_a_noisy_driver_still_arrives():
-    info, actions = drive(DriverConfig(noise=0.2, seed=3), steps=350)
+def test_a_noisy_planner_still_arrives():
+    info, actions = drive(PlannerConfig(noise=0.2, seed=3), steps=350)
     assert info["success"][-1].sum() >= 9
     assert np.abs(actions).max() <= 1.0
 
@@ -100,27 +100,27 @@ def test_a_move_takes_as_long_as_its_peak_speed_asks():
 
 @pytest.mark.parametrize("theta", [0.0, -0.6, -1.5])
 def test_it_reads_the_hinge_angle_off_the_handle(theta):
-    driver = Driver()
+    planner = Planner()
     obs, state = TASK.reset(STARTS[2], PARAMS)
-    driver.reset(np.asarray(obs))
+    planner.reset(np.asarray(obs))
     inner = state.inner._replace(theta=np.float32(theta))
     step = jax.jit(TASK.step)(
         jax.random.key(0), state.replace(inner=inner), np.zeros(4), PARAMS
     )
-    driver.act(np.asarray(step.obs))
-    assert driver.theta() == pytest.approx(float(step.info["theta"]), abs=1e-4)
-    assert driver.theta() == pytest.approx(theta, abs=0.04)
+    planner.act(np.asarray(step.obs))
+    assert planner.theta() == pytest.approx(float(step.info["theta"]), abs=1e-4)
+    assert planner.theta() == pytest.approx(theta, abs=0.04)
 
 
 def test_the_hook_touches_the_bar_from_behind():
     """Closed: the fingers reach 0.013 m before the hand; at 90 degrees 0.015 m."""
-    driver = Driver(DriverConfig(seat=0.36))
+    planner = Planner(PlannerConfig(seat=0.36))
     obs, _ = TASK.reset(STARTS[0], PARAMS)
-    driver.reset(np.asarray(obs))
+    planner.reset(np.asarray(obs))
     hinge = np.asarray(STARTS[0]) + np.array(c.HINGE)
     np.testing.assert_allclose(
-        driver._hooked(0.0) - hinge, [0.36, -0.098 + 0.013], atol=1e-6
+        planner._hooked(0.0) - hinge, [0.36, -0.098 + 0.013], atol=1e-6
     )
     np.testing.assert_allclose(
-        driver._hooked(-math.pi / 2) - hinge, [-0.098 + 0.015, -0.36], atol=1e-6
+        planner._hooked(-math.pi / 2) - hinge, [-0.098 + 0.015, -0.36], atol=1e-6
     )

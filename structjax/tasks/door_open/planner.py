@@ -15,7 +15,8 @@ from itertools import count
 import numpy as np
 
 from structjax.tasks.door_open import constants as c
-from structjax.tasks.door_open.geometry import GOAL_ANGLE
+from structjax.tasks.door_open.actions import moved_target
+from structjax.tasks.door_open.geometry import CLOSED_ANGLE, GOAL_ANGLE, GOAL_ARM
 
 # The closed gripper's two fingers, from the hand: half width along x, extent along y.
 BLOCK_X = 0.015
@@ -25,8 +26,8 @@ LAG = 0.05  # s by which the hand trails a moving target
 
 
 @dataclass(frozen=True)
-class DriverConfig:
-    """How the driver moves.
+class PlannerConfig:
+    """How the planner moves.
 
     Attributes:
       speed: peak of the target's speed between waypoints, m per step, at most 0.01.
@@ -53,11 +54,11 @@ class DriverConfig:
     seed: int = 0
 
 
-class Driver:
+class Planner:
     """Drives one episode at a time: call `reset`, then `act` once a step."""
 
-    def __init__(self, config: DriverConfig | None = None) -> None:
-        self.config = config or DriverConfig()
+    def __init__(self, config: PlannerConfig | None = None) -> None:
+        self.config = config or PlannerConfig()
         self._hinge = np.zeros(2)
         self._obs = np.zeros(0)
         self._moves: Iterator[np.ndarray] = iter(())
@@ -65,7 +66,7 @@ class Driver:
     def reset(self, obs: np.ndarray) -> None:
         """Plans an episode from its first observation `[39]`."""
         self._obs = np.asarray(obs, float)
-        self._hinge = self._obs[36:38] - np.subtract(c.GOAL[:2], c.HINGE)
+        self._hinge = self._obs[36:38] - GOAL_ARM
         self._target = np.array(c.TARGET_START)
         self._moves = self._plan()
         self._noise = np.zeros(4)
@@ -76,10 +77,10 @@ class Driver:
         self._obs = np.asarray(obs, float)
         wanted = next(self._moves)
         action = np.append((wanted - self._target) / c.ACTION_SCALE, 1.0)
+        # 0.436 is sqrt(1 - 0.9^2): the noise keeps its standard deviation.
         self._noise = 0.9 * self._noise + 0.436 * self._random.normal(size=4)
         action = np.clip(action + self.config.noise * self._noise, -1.0, 1.0)
-        moved = self._target + c.ACTION_SCALE * action[:3]
-        self._target = np.clip(moved, c.TARGET_LOW, c.TARGET_HIGH)
+        self._target = moved_target(self._target, action)
         return action.astype(np.float32)
 
     def _plan(self) -> Iterator[np.ndarray]:
@@ -124,8 +125,7 @@ class Driver:
     def theta(self) -> float:
         """The hinge angle that the observed handle shows."""
         arm = self._obs[4:6] - self._hinge
-        closed = math.atan2(c.HANDLE[1], c.HANDLE[0])
-        return math.atan2(arm[1], arm[0]) - closed
+        return math.atan2(arm[1], arm[0]) - CLOSED_ANGLE
 
     def _hooked(self, theta: float) -> np.ndarray:
         """Hand position `[2]` whose fingers just touch the bar's back at an angle."""
