@@ -37,8 +37,9 @@ class Rl:
     Writes curve.csv (return on the selection seeds against resets, steps, seconds and
     FLOPs), evaluations.csv (every test episode) and the policies of every seed. Under
     `--json`: {"run", "seeds": [{"seed", "start_mean_mode", "final_mean_mode",
-    "final_sampled_mode", "best_mean_mode", "resets", "env_steps"}], "curve",
-    "best_policy", "ledger", "preset", "seconds": {"total", "compile"}}.
+    "final_sampled_mode", "best_mean_mode", "resets", "env_steps"}], "outcomes": {name:
+    {"start", "final", "best"}}, "curve", "best_policy", "ledger", "preset", "seconds":
+    {"total", "compile"}}.
     """
 
     policy: tyro.conf.Positional[str | None] = None
@@ -151,6 +152,10 @@ class Rl:
             check_noise(begun, task)
         tell(begun.note)
         algorithm, scalars = recipe(begun.policy, task, config, self.resets, len(seeds))
+        each = config.resets_per_update
+        if self.resets > each and self.resets % each:
+            spent = self.resets - self.resets % each
+            tell(f"{spent} of {self.resets} resets: an update takes {each}")
         plan = Plan(
             algorithm=algorithm,
             policy=begun.policy,
@@ -171,6 +176,7 @@ class Rl:
             "tracks": self.tracks,
         }
         opened = self._opened(path, task, options)
+        progress("compiling, half a minute or so unless it is cached")
         with opened as directory, _Bar(plan.updates, len(seeds)) as bar:
             outcome = Training(directory, plan, begun.stacked, bar.update).run()
             best = _save(directory, begun, outcome, task, seeds)
@@ -293,9 +299,29 @@ def _result(
             }
             for seed in seeds
         ],
+        "outcomes": _outcomes(table),
         "curve": str(directory.path / "curve.csv"),
         "best_policy": str(directory.path / directory.manifest["best_policy"]),
         "ledger": asdict(directory.ledger),
+    }
+
+
+def _outcomes(table: "pd.DataFrame") -> dict[str, dict[str, float]]:
+    """The task's outcomes by checkpoint, mean actions, over all seeds and episodes."""
+    from structjax.rl.training import OUTCOME
+
+    names = [str(name) for name in table if str(name).startswith(OUTCOME)]
+    played = table[table["mode"] == "mean"]
+
+    def mean(name: str, checkpoint: str) -> float:
+        return float(played[played["checkpoint"] == checkpoint][name].mean())
+
+    return {
+        name.removeprefix(OUTCOME): {
+            checkpoint: mean(name, checkpoint)
+            for checkpoint in ("start", "final", "best")
+        }
+        for name in names
     }
 
 
@@ -331,6 +357,11 @@ def _summary(result: dict[str, Any]) -> str:
         lines.append(
             f"{words:15s} {found.mean():.1f}{spread} (over {len(found)} training seeds)"
         )
+    for name, means in result["outcomes"].items():
+        told = ", ".join(
+            f"{value:.4g} {checkpoint}" for checkpoint, value in means.items()
+        )
+        lines.append(f"{name:15s} {told}")
     ledger, seconds = result["ledger"], result["seconds"]
     lines += [
         "test seeds, mean actions unless said, JAX simulator; `best` was chosen on the "

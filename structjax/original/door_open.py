@@ -220,8 +220,8 @@ def _missing(problem: str) -> StructjaxError:
     return StructjaxError(
         f"the original Door Opening simulator cannot be used ({problem})",
         kind="dependency",
-        hint="in a virtual environment of its own: `pip install -c "
-        'constraints-metaworld.txt "structjax[metaworld]"`',
+        hint="in a clone, with a virtual environment of its own: `pip install -c "
+        'constraints-metaworld.txt ".[metaworld]"`',
     )
 
 

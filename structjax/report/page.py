@@ -3,6 +3,7 @@
 import difflib
 import json
 import math
+import textwrap
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -181,7 +182,7 @@ def _rounds(manifest: dict[str, Any]) -> str:
             f"<tr class={kind or 'plain'}><td>{r['round']}</td><td>{verdict}</td>"
             f"<td>{_mean(r['gate']):.1f}</td><td>{min(r['gate']):.1f}</td>"
             f"<td>{difference}</td>{_gate_outcomes(r)}<td>{_mean(reported):.1f}</td>"
-            f"<td class=words>{escape(r['words'])}</td></tr>"
+            f"<td class=words>{escape(_opening(r['words']))}</td></tr>"
         )
     outcomes = "".join(
         f"<th>gate {escape(name)}" for name in read_back(rounds[0].get("outcomes"))
@@ -192,6 +193,11 @@ def _rounds(manifest: dict[str, Any]) -> str:
         "<th class=words>what the model said"
         f"</tr>{''.join(rows)}</table>"
     )
+
+
+def _opening(words: str) -> str:
+    """How an explanation begins; the whole of it stands with the edits."""
+    return textwrap.shorten(words, 240, placeholder=" ...")
 
 
 def _gate_outcomes(round_: dict[str, Any]) -> str:
@@ -219,7 +225,7 @@ def _episodes(run: Path, manifest: dict[str, Any], task: Task) -> str:
     seeds = manifest["evaluation"]["seeds"]
     data = json.dumps(episode_data(table.frame, task, seeds)).replace("</", "<\\/")
     return (
-        "<h2>Driven episodes (test seeds, mean actions)</h2>"
+        "<h2>Episodes (test seeds, mean actions)</h2>"
         "<div class=player id=player>"
         "<div class=controls><select></select><button>play</button>"
         "<input type=range min=0 value=0><span class=clock></span>"

@@ -17,7 +17,8 @@ def test_the_table_has_every_preset():
 def test_the_python_block_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(PAGE.parent.parent)
     block = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
-    exec(compile(block, str(PAGE), "exec"), {"RUN": tmp_path / "run"})
+    block = block.replace("runs/pendulum_example", str(tmp_path / "run"))
+    exec(compile(block, str(PAGE), "exec"), {})
     printed = capsys.readouterr().out.split()
     assert printed[:3] == ["training_seed", "resets", "mean"]
     assert (tmp_path / "run" / "evaluations.csv").exists()
