@@ -71,10 +71,10 @@ def problem(outcomes: Any, info: Mapping[str, str]) -> tuple[str, str] | None:
         if not (isinstance(rule, tuple) and len(rule) == 2):
             return f"its outcome {name!r} is {rule!r:.60}", "(info value, reduction)"
         value, reduction = rule
-        if value not in info:
+        if not (isinstance(value, str) and value in info):
             known = ", ".join(info) or "none"
             return f"its outcome {name!r} is of info value {value!r:.60}", known
-        if reduction not in REDUCTIONS:
+        if not (isinstance(reduction, str) and reduction in REDUCTIONS):
             return (
                 f"its outcome {name!r} has the reduction {reduction!r:.60}",
                 ", ".join(REDUCTIONS),

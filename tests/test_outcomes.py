@@ -100,6 +100,62 @@ def test_a_simulator_may_give_outcomes_of_its_own(leftwards):
     assert result.outcomes == {"final": (3.0, 4.0)}
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "gives a NoneType; accepted: (returns, steps) or"),
+        ((np.zeros(2),), "gives 1 values; accepted: (returns, steps) or"),
+        ((np.zeros(3), np.zeros(2)), "gives returns array([0., 0., 0.]); accepted: 2"),
+        ((np.zeros(2), 5), "gives steps 5; accepted: 2 numbers"),
+        ((np.zeros(2), np.zeros(2), [1.0]), "gives outcomes [1.0]; accepted: {outcome"),
+        (
+            (np.zeros(2), np.zeros(2), {"final": 3.0}),
+            "gives the outcome 'final' as 3.0; accepted: 2 numbers",
+        ),
+        (
+            (np.zeros(2), np.zeros(2), {"final": ["a", "b"]}),
+            "gives the outcome 'final' as ['a', 'b']; accepted: 2 numbers",
+        ),
+        ((np.full(2, np.nan), np.zeros(2)), "a reward that is not finite (2 values)"),
+    ],
+)
+def test_a_simulator_that_gives_something_else_is_refused(leftwards, given, message):
+    task = outcome_task(simulators={"pencil": lambda act, seeds: given})
+    with pytest.raises(StructjaxError) as refused:
+        evaluate(*leftwards, task, [1, 4], simulator="pencil")
+    assert message in str(refused.value)
+
+
+def test_a_simulator_that_fails_is_one_line(leftwards):
+    def broken(act, seeds):
+        raise ZeroDivisionError("by hand\nand more")
+
+    task = outcome_task(simulators={"pencil": broken})
+    with pytest.raises(StructjaxError) as refused:
+        evaluate(*leftwards, task, [1, 4], simulator="pencil")
+    expected = "simulator 'pencil' of task 'toy' fails: ZeroDivisionError: by hand;"
+    assert str(refused.value).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("simulators", "message"),
+    [
+        (["pencil"], "its simulators are ['pencil']; accepted: name -> function"),
+        ({"pencil": 3}, "its simulator 'pencil' is 3; accepted: functions"),
+        ({"jax": print}, "its simulator 'jax' is"),
+    ],
+)
+def test_simulators_that_cannot_be_called_are_refused(simulators, message):
+    with pytest.raises(StructjaxError) as refused:
+        outcome_task(simulators=simulators)
+    assert message in str(refused.value)
+
+
+def test_info_that_is_no_mapping_is_refused():
+    with pytest.raises(StructjaxError, match=r"its info is .'distance'.; accepted"):
+        outcome_task(info=["distance"])
+
+
 def test_a_simulator_without_outcomes_has_none(leftwards):
     result = evaluate(*leftwards, outcome_task(), [1, 4], simulator="pencil")
     assert "outcomes" not in result.as_dict()
@@ -113,6 +169,8 @@ def test_a_simulator_without_outcomes_has_none(leftwards):
             {"far": ("distance", "sum")},
             "has the reduction 'sum'; accepted: min, max, last, mean",
         ),
+        ({"far": (["distance"], "max")}, "of info value ['distance']; accepted: dist"),
+        ({"far": ("distance", np.zeros(2))}, "has the reduction array([0., 0.])"),
         ({"far": "distance"}, "is 'distance'; accepted: (info value, reduction)"),
         ({"too far": ("distance", "max")}, "is called 'too far'; accepted: letters"),
         ([], r"its outcomes are []; accepted: a mapping"),
