@@ -20,7 +20,7 @@ def checked_action(action: np.ndarray) -> np.ndarray:
     Raises:
       StructjaxError: it has another shape, is not finite, or leaves [-1, 1].
     """
-    array = np.asarray(action, np.float32)
+    array = numbers(action)
     if array.shape != (len(NAMES),):
         raise _refused(f"the action has the shape {array.shape}")
     for name, value in zip(NAMES, array, strict=True):
@@ -29,6 +29,18 @@ def checked_action(action: np.ndarray) -> np.ndarray:
         if abs(value) > 1.0:
             raise _refused(f"the action {name!r} is {value:g}")
     return array
+
+
+def numbers(actions: np.ndarray) -> np.ndarray:
+    """One action or several as float32.
+
+    Raises:
+      StructjaxError: they are no numbers, or rows of several lengths.
+    """
+    try:
+        return np.asarray(actions, np.float32)
+    except (TypeError, ValueError):
+        raise _refused(f"the action is {actions!r:.60}") from None
 
 
 def _refused(problem: str) -> StructjaxError:

@@ -10,6 +10,7 @@ from structjax.errors import StructjaxError
 from structjax.original.lockstep import Act, OriginalEpisodes
 from structjax.outcomes import Outcomes, reduce_outcomes
 from structjax.tasks.door_open import constants as c
+from structjax.tasks.door_open.actions import numbers
 from structjax.tasks.door_open.configurations import door_positions
 from structjax.tasks.door_open.engine import Compiled, compile_model, import_mujoco
 from structjax.tasks.door_open.environment import describe
@@ -118,7 +119,7 @@ def simulate(
     obs, rewards = world.observations(), []
     info: dict[str, list[np.ndarray]] = {value: [] for value, _ in outcomes.values()}
     for _ in range(horizon):
-        obs, reward, named = world.step(np.asarray(act(obs.copy())))
+        obs, reward, named = world.step(act(obs.copy()))
         rewards.append(reward.astype(np.float64))
         for name, values in info.items():
             values.append(named[name])
@@ -133,7 +134,7 @@ def simulate(
 
 def _checked(actions: np.ndarray, episodes: int) -> np.ndarray:
     """Actions `[B, 4]` float32 within [-1, 1]."""
-    array = np.asarray(actions, np.float32)
+    array = numbers(actions)
     if array.shape != (episodes, 4):
         problem = f"the actions have the shape {array.shape}"
     elif not np.isfinite(array).all():
