@@ -101,7 +101,7 @@ def test_a_network_is_trained_saved_and_played(capsys, tmp_path):
     ("arguments", "words"),
     [
         (("--resets", 19), "19 resets are fewer than the 20 of one update"),
-        (("--preset", "trpo"), "unknown preset 'trpo'"),
+        (("--preset", "trpo"), "unknown preset 'trpo'; accepted: recommended, "),
         (("--settings", "epoch=3"), "setting 'epoch=3'"),
         (("--settings", "epochs=many"), "option epochs is 'many'"),
         (("--settings", "gamma=2"), "option gamma is 2.0"),
