@@ -19,7 +19,7 @@ gain = weight(0.3, sign="+")  # push per metre
 def policy(obs):
     return action(push=normal(-gain * obs.x, std=0.2))
 '''
-SHORT = ("--task", TOY, "--resets", 40, "--training-seeds", 2)
+SHORT = ("--task", TOY, "--preset", "group", "--resets", 40, "--training-seeds", 2)
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +78,11 @@ def test_a_trained_policy_is_a_start_for_more(capsys, program, tmp_path):
 def test_a_network_is_trained_saved_and_played(capsys, tmp_path):
     directory = tmp_path / "run"
     found = trained(
-        capsys, "mlp", "--hidden", 8, *SHORT, "--run", directory,
+        capsys, "mlp", "--hidden", 8, *SHORT, "--preset", "network", "--run", directory,
         "--settings", "learning_rate=0.01", "--settings", "epochs=2",
     )  # fmt: skip
     assert found["preset"] == "network"
-    assert _is_network(str(directory))  # as a start it takes that preset again
+    assert _is_network(str(directory))  # as a start it is a network again
     starts = [row["start_mean_mode"] for row in found["seeds"]]
     assert starts[0] != starts[1]  # each seed draws its own network
     code, out, err = run(
@@ -120,6 +120,7 @@ def test_what_cannot_be_done_is_one_line(
 ):
     monkeypatch.chdir(tmp_path)
     given = arguments if "--resets" in arguments else ("--resets", 40, *arguments)
+    given = ("--preset", "group", *given)
     assert words in refused(capsys, "rl", program, "--task", TOY, *given)
     assert not (tmp_path / "runs").exists()
 
