@@ -10,6 +10,7 @@ from rl_runs import write_manifest
 
 from structjax.cli import main
 from structjax.cli.rl import _is_network
+from structjax.rl.presets import resolved
 
 PROGRAM = '''"""Push against the offset."""
 
@@ -123,6 +124,12 @@ def test_what_cannot_be_done_is_one_line(
     given = ("--preset", "group", *given)
     assert words in refused(capsys, "rl", program, "--task", TOY, *given)
     assert not (tmp_path / "runs").exists()
+
+
+def test_recommended_is_a_strategy_for_programs_and_one_for_networks():
+    assert resolved("recommended", network=False) == "es_small"
+    assert resolved("recommended", network=True) == "es_network"
+    assert resolved("group", network=True) == "group"
 
 
 def test_no_policy_and_a_missing_one(capsys, tmp_path):
