@@ -16,6 +16,7 @@ from structjax.rollout import (
     Policy,
     Trajectory,
     check_finite,
+    check_rewards,
     clip_action,
     play,
 )
@@ -207,7 +208,51 @@ def _play_original(
             hint=f"it has {known}",
         )
     act = actor(policy, variables, task, mode=mode, key=key)
-    returns, steps, *more = task.simulators[simulator](act, list(seeds))
-    found = dict(more[0]) if more else {}
-    outcomes = {name: found[name] for name in task.outcomes if name in found}
-    return _Figures(np.asarray(returns), np.asarray(steps), outcomes)
+    try:
+        played = task.simulators[simulator](act, list(seeds))
+    except (StructjaxError, MemoryError):
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        text = f"fails: {type(error).__name__}: {lines[0]:.200}"
+        raise _unusable(task, simulator, text, "mend it") from error
+    return _figures(played, task, simulator, len(seeds))
+
+
+def _figures(played: Any, task: Task, simulator: str, episodes: int) -> _Figures:
+    """What a simulator gave, checked."""
+    if not (isinstance(played, tuple) and len(played) in (2, 3)):
+        given = f"a {type(played).__name__}"
+        if isinstance(played, tuple):
+            given = f"{len(played)} values"
+        accepted = "accepted: (returns, steps) or (returns, steps, {outcome: values})"
+        raise _unusable(task, simulator, f"gives {given}", accepted)
+    outcomes = played[2] if len(played) == 3 else {}
+    if not isinstance(outcomes, Mapping):
+        text = f"gives outcomes {outcomes!r:.60}"
+        raise _unusable(task, simulator, text, "accepted: {outcome: values}")
+
+    def column(name: str, values: Any) -> np.ndarray:
+        try:
+            array = np.asarray(values, float)
+        except (TypeError, ValueError):
+            array = np.zeros(0)
+        if array.shape != (episodes,):
+            accepted = f"accepted: {episodes} numbers, one per seed"
+            text = f"gives {name} {values!r:.60}"
+            raise _unusable(task, simulator, text, accepted)
+        return array
+
+    returns = column("returns", played[0])
+    check_rewards(returns, task)
+    named = {
+        name: column(f"the outcome {name!r} as", outcomes[name])
+        for name in task.outcomes
+        if name in outcomes
+    }
+    return _Figures(returns, column("steps", played[1]), named)
+
+
+def _unusable(task: Task, simulator: str, problem: str, hint: str) -> StructjaxError:
+    text = f"simulator {simulator!r} of task {task.name!r} {problem}"
+    return StructjaxError(text, kind="simulator", hint=hint)

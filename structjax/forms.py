@@ -1,8 +1,8 @@
 """What the content of a JSON file must look like, and what is wrong when it does not.
 
 A form is a type, or is made of forms: `{key: form}` needs these keys and allows others,
-`[form]` is a list, `Each(form)` an object with any keys, `Maybe(form)` also null or
-absent.
+`[form]` is a list, `Many(form, n)` one of n items, `Each(form)` an object with any
+keys, `Maybe(form)` also null or absent.
 """
 
 from dataclasses import dataclass
@@ -34,6 +34,14 @@ class Each:
 
 
 @dataclass(frozen=True)
+class Many:
+    """A list of so many items of one form."""
+
+    form: Any
+    count: int
+
+
+@dataclass(frozen=True)
 class Maybe:
     """A form, or null, or (of a key) nothing."""
 
@@ -44,6 +52,10 @@ def mismatch(value: Any, form: Any, place: str = "") -> str:
     """Where a value differs from a form, and what is accepted; empty if nowhere."""
     if isinstance(form, Maybe):
         return "" if value is None else mismatch(value, form.form, place)
+    if isinstance(form, Many):
+        if isinstance(value, list) and len(value) != form.count:
+            return f"{place or 'it'} has {len(value)} items, {form.count} are accepted"
+        form = [form.form]
     if isinstance(form, type):
         return "" if _is(value, form) else _differs(value, place, _NAMES[form])
     if isinstance(form, list):

@@ -37,7 +37,6 @@ EVALUATION = {
     "outcomes": Maybe(Each(_SUMMARISED)),
 }
 FINDING = {"name": str, "status": str, "text": str, "seconds": Maybe(float)}
-GATE = {"values": [float], "outcomes": OUTCOMES}
 DIAGNOSIS = {"columns": str, "episodes": int, "invariants": str, "returns": [float]}
 VALUES = Each(float)
 

@@ -71,10 +71,10 @@ def problem(outcomes: Any, info: Mapping[str, str]) -> tuple[str, str] | None:
         if not (isinstance(rule, tuple) and len(rule) == 2):
             return f"its outcome {name!r} is {rule!r:.60}", "(info value, reduction)"
         value, reduction = rule
-        if value not in info:
+        if not (isinstance(value, str) and value in info):
             known = ", ".join(info) or "none"
             return f"its outcome {name!r} is of info value {value!r:.60}", known
-        if reduction not in REDUCTIONS:
+        if not (isinstance(reduction, str) and reduction in REDUCTIONS):
             return (
                 f"its outcome {name!r} has the reduction {reduction!r:.60}",
                 ", ".join(REDUCTIONS),
@@ -84,14 +84,15 @@ def problem(outcomes: Any, info: Mapping[str, str]) -> tuple[str, str] | None:
 
 def summarised(outcomes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """JSON-ready: `{name: {"values", "mean", "std_ddof0"}}`."""
-    return {
-        name: {
-            "values": [float(value) for value in values],
-            "mean": float(np.mean(values)),
-            "std_ddof0": float(np.std(values)),
+    with np.errstate(invalid="ignore"):  # of infinite values
+        return {
+            name: {
+                "values": [float(value) for value in values],
+                "mean": float(np.mean(values)),
+                "std_ddof0": float(np.std(values)),
+            }
+            for name, values in outcomes.items()
         }
-        for name, values in outcomes.items()
-    }
 
 
 def read_back(outcomes: Mapping[str, Any] | None) -> dict[str, list[float]]:
@@ -104,14 +105,15 @@ def read_back(outcomes: Mapping[str, Any] | None) -> dict[str, list[float]]:
 
 def table_rows(evaluations: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """(outcome, `mean +- std` in each of some JSON evaluations), for people."""
-    names = evaluations[0].get("outcomes") or {}
-    return [
-        (name, *(_told(found["outcomes"][name]) for found in evaluations))
-        for name in names
-    ]
+    tables = [found.get("outcomes") or {} for found in evaluations]
+    names = dict.fromkeys(name for table in tables for name in table)
+    return [(name, *(_told(table.get(name)) for table in tables)) for name in names]
 
 
-def _told(summary: Mapping[str, Any]) -> str:
-    if summary["mean"] is None:
+def _told(summary: Mapping[str, Any] | None) -> str:
+    if summary is None:
+        return "-"
+    mean, std = summary["mean"], summary["std_ddof0"]
+    if mean is None or std is None or not math.isfinite(mean):
         return "not finite"
-    return f"{summary['mean']:.4g} +- {summary['std_ddof0']:.4g}"
+    return f"{mean:.4g} +- {std:.4g}"

@@ -202,7 +202,7 @@ def collect(
         ledger.book(purpose, resets=len(seeds), env_steps=steps)
     if check:
         check_finite(broken_steps(trajectory), steps)
-        _check_rewards(trajectory.reward, task)
+        check_rewards(trajectory.reward, task)
     return trajectory
 
 
@@ -230,7 +230,7 @@ def play(
     if ledger is not None:
         ledger.book(purpose, resets=len(seeds), env_steps=steps)
     check_finite(int(broken), steps)
-    _check_rewards(episodes.returns, task)
+    check_rewards(episodes.returns, task)
     # Compiled functions return mappings sorted by name.
     outcomes = {name: episodes.outcomes[name] for name in task.outcomes}
     return episodes._replace(outcomes=outcomes)
@@ -282,7 +282,12 @@ def check_finite(broken: int, steps: int) -> None:
         )
 
 
-def _check_rewards(reward: np.ndarray, task: Task) -> None:
+def check_rewards(reward: np.ndarray, task: Task) -> None:
+    """Refuses rewards or returns of a task that are not finite.
+
+    Raises:
+      ProgramFailed: some are not.
+    """
     if not np.isfinite(reward).all():
         raise ProgramFailed(
             f"task {task.name!r} gave a reward that is not finite "

@@ -19,12 +19,13 @@ from structjax.diagnostics.residuals import residuals
 from structjax.diagnostics.result import number
 from structjax.evaluation import evaluate
 from structjax.fit_report import FitReport
+from structjax.forms import Each, Many, Maybe
 from structjax.imitation import AnchoredFit, ImitationConfig, fit_anchored, fit_best
 from structjax.language.hashing import interface_hash, semantic_hash
 from structjax.language.parse import Program
 from structjax.language.render import render
 from structjax.ledger import Ledger
-from structjax.manifest import DIAGNOSIS, GATE, VALUES
+from structjax.manifest import DIAGNOSIS, VALUES
 from structjax.outcomes import read_back
 from structjax.policy import StructuredPolicy, initial_values, variables_from, weights
 from structjax.prompting import FitMode, table_columns
@@ -249,10 +250,15 @@ def gate_values(run: RunDirectory, candidate: Candidate) -> GateValues:
         return {"values": values, "outcomes": result.outcomes}
 
     name = _step(candidate.index, "gate", candidate.attempt)
-    found = run.step(name, compute, GATE if task.outcomes else [float])
+    episodes = len(task.seeds["gate"])
+    form: Any = Many(float, episodes)
+    if task.outcomes:
+        told = Maybe(Each(Many(Maybe(float), episodes)))
+        form = {"values": form, "outcomes": told}
+    found = run.step(name, compute, form)
     if not task.outcomes:
         return GateValues(found, {})
-    outcomes = read_back(found["outcomes"])
+    outcomes = read_back(found.get("outcomes"))
     named = {k: outcomes[k] for k in task.outcomes if k in outcomes}
     return GateValues(found["values"], named)
 

@@ -10,7 +10,7 @@ import pytest
 
 from structjax.errors import StructjaxError
 from structjax.files import read_json, write_atomic
-from structjax.forms import Each, Maybe, mismatch
+from structjax.forms import Each, Many, Maybe, mismatch
 from structjax.table import Column, RolloutTable, load_table, save_table
 
 
@@ -103,6 +103,9 @@ def test_a_json_file_that_cannot_be_read_is_one_clear_line(tmp_path, content, pr
         ({"a": ["x", 3]}, {"a": [str]}, "a[1] is 3, a text"),
         ({"a": []}, Each(float), "a is a list, a finite number"),
         ([], Each(str), "it is a list, an object"),
+        ({"a": [1.0]}, Each(Many(float, 2)), "a has 1 items, 2 are accepted"),
+        ({"a": 1.0}, Each(Many(float, 2)), "a is 1.0, a list is accepted"),
+        (["x", 1.0], Many(float, 2), "[0] is 'x', a finite number"),
         ({"a": {"b": None}}, {"a": {"b": str}}, "a.b is null, a text"),
     ],
 )
@@ -118,6 +121,7 @@ def test_a_value_of_another_form_is_described(value, form, problem):
         ({"a": None}, {"a": Maybe(int)}),
         ([[1, 2.5]], [[float]]),
         ({"anything": "x"}, Each(str)),
+        ([1, 2.5], Many(float, 2)),
         (None, object),
     ],
 )

@@ -17,10 +17,12 @@ from structjax.evaluation import evaluate, evaluation_of
 from structjax.gate import judge
 from structjax.language.parse import parse
 from structjax.llm.scripted import ScriptedModel
+from structjax.outcomes import summarised, table_rows
 from structjax.policy import StructuredPolicy, initial_values, variables_from
 from structjax.prompting import gate_line
 from structjax.refinement import RefinementConfig
 from structjax.report import write_report
+from structjax.report.page import _gate_outcomes
 from structjax.rl.config import RLConfig
 from structjax.rl.plan import Plan
 from structjax.rl.presets import recipe
@@ -100,6 +102,62 @@ def test_a_simulator_may_give_outcomes_of_its_own(leftwards):
     assert result.outcomes == {"final": (3.0, 4.0)}
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "gives a NoneType; accepted: (returns, steps) or"),
+        ((np.zeros(2),), "gives 1 values; accepted: (returns, steps) or"),
+        ((np.zeros(3), np.zeros(2)), "gives returns array([0., 0., 0.]); accepted: 2"),
+        ((np.zeros(2), 5), "gives steps 5; accepted: 2 numbers"),
+        ((np.zeros(2), np.zeros(2), [1.0]), "gives outcomes [1.0]; accepted: {outcome"),
+        (
+            (np.zeros(2), np.zeros(2), {"final": 3.0}),
+            "gives the outcome 'final' as 3.0; accepted: 2 numbers",
+        ),
+        (
+            (np.zeros(2), np.zeros(2), {"final": ["a", "b"]}),
+            "gives the outcome 'final' as ['a', 'b']; accepted: 2 numbers",
+        ),
+        ((np.full(2, np.nan), np.zeros(2)), "a reward that is not finite (2 values)"),
+    ],
+)
+def test_a_simulator_that_gives_something_else_is_refused(leftwards, given, message):
+    task = outcome_task(simulators={"pencil": lambda act, seeds: given})
+    with pytest.raises(StructjaxError) as refused:
+        evaluate(*leftwards, task, [1, 4], simulator="pencil")
+    assert message in str(refused.value)
+
+
+def test_a_simulator_that_fails_is_one_line(leftwards):
+    def broken(act, seeds):
+        raise ZeroDivisionError("by hand\nand more")
+
+    task = outcome_task(simulators={"pencil": broken})
+    with pytest.raises(StructjaxError) as refused:
+        evaluate(*leftwards, task, [1, 4], simulator="pencil")
+    expected = "simulator 'pencil' of task 'toy' fails: ZeroDivisionError: by hand;"
+    assert str(refused.value).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("simulators", "message"),
+    [
+        (["pencil"], "its simulators are ['pencil']; accepted: name -> function"),
+        ({"pencil": 3}, "its simulator 'pencil' is 3; accepted: functions"),
+        ({"jax": print}, "its simulator 'jax' is"),
+    ],
+)
+def test_simulators_that_cannot_be_called_are_refused(simulators, message):
+    with pytest.raises(StructjaxError) as refused:
+        outcome_task(simulators=simulators)
+    assert message in str(refused.value)
+
+
+def test_info_that_is_no_mapping_is_refused():
+    with pytest.raises(StructjaxError, match=r"its info is .'distance'.; accepted"):
+        outcome_task(info=["distance"])
+
+
 def test_a_simulator_without_outcomes_has_none(leftwards):
     result = evaluate(*leftwards, outcome_task(), [1, 4], simulator="pencil")
     assert "outcomes" not in result.as_dict()
@@ -113,6 +171,8 @@ def test_a_simulator_without_outcomes_has_none(leftwards):
             {"far": ("distance", "sum")},
             "has the reduction 'sum'; accepted: min, max, last, mean",
         ),
+        ({"far": (["distance"], "max")}, "of info value ['distance']; accepted: dist"),
+        ({"far": ("distance", np.zeros(2))}, "has the reduction array([0., 0.])"),
         ({"far": "distance"}, "is 'distance'; accepted: (info value, reduction)"),
         ({"too far": ("distance", "max")}, "is called 'too far'; accepted: letters"),
         ([], r"its outcomes are []; accepted: a mapping"),
@@ -215,6 +275,20 @@ def test_training_writes_a_column_for_each(tmp_path):
     # Gain 1 halves 0.4 five times.
     np.testing.assert_allclose(begun["outcome_final"], 0.0125, rtol=1e-5)
     np.testing.assert_allclose(begun["outcome_farthest"], 0.2, rtol=1e-5)
+    # Damaged, it is refused; 3 checkpoints in 2 modes on 10 seeds are 60 rows.
+    for change, message in (
+        (lambda r: r[0].update(outcome_final="far"), r"outcome_final is 'far'"),
+        (lambda r: r.clear(), "result has 0 items, 60 are accepted"),
+    ):
+        file = path / "checkpoints" / "evaluation.json"
+        kept = file.read_text()
+        damaged(file, change)
+        with (
+            pytest.raises(StructjaxError, match=message),
+            RunDirectory.resume(path, config={}, task="toy") as directory,
+        ):
+            Training(directory, plan, start).run()
+        file.write_text(kept)
 
 
 def test_a_resumed_run_tells_the_same(tmp_path):
@@ -248,3 +322,66 @@ def test_a_resumed_run_tells_the_same(tmp_path):
     check({"nearest": gate.outcomes["nearest"]}, {"nearest": [0.4 * 0.75**5] * 10})
     assert np.isnan(gate.outcomes["final"]).tolist() == [i == 3 for i in range(10)]
     assert list(gate.outcomes) == list(OUTCOMES)
+
+
+def summary(values, mean, std):
+    return {"values": values, "mean": mean, "std_ddof0": std}
+
+
+def test_evaluations_with_other_outcomes_share_a_table():
+    """As when a run was damaged, or went on after its task was changed."""
+    whole = {"outcomes": {"near": summary([1.0], 1.0, 0.0)}}
+    broken = {"outcomes": {"far": summary([None], 2.0, None)}}
+    rows = table_rows([whole, broken, {}, {"outcomes": None}])
+    assert rows == [
+        ("near", "1 +- 0", "-", "-", "-"),
+        ("far", "-", "not finite", "-", "-"),
+    ]
+
+
+def test_infinite_and_missing_values_have_no_mean_and_no_warning():
+    told = summarised({"far": [np.inf, 1.0], "near": [np.nan, 1.0]})
+    rows = table_rows([{"outcomes": told}])
+    assert rows == [("far", "not finite"), ("near", "not finite")]
+
+
+def test_a_report_keeps_outcomes_of_rounds_in_their_columns():
+    first = {"outcomes": {"near": [1.0, 2.0], "far": [4.0, None]}}
+    assert _gate_outcomes(first, ["near", "far"]) == "<td>1.5</td><td>nan</td>"
+    assert _gate_outcomes({"outcomes": {"far": [4.0]}}, ["near", "far"]) == (
+        "<td>-</td><td>4</td>"
+    )
+    assert _gate_outcomes({}, ["near"]) == "<td>-</td>"
+    assert _gate_outcomes({"outcomes": {"near": []}}, ["near"]) == "<td>-</td>"
+
+
+def damaged(path, change):
+    record = read_json(path)
+    change(record["result"])
+    path.write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda r: r["values"].pop(), "result.values has 9 items, 10 are accepted"),
+        (lambda r: r["outcomes"]["final"].clear(), "final has 0 items, 10 are"),
+    ],
+)
+def test_a_damaged_gate_is_refused_when_the_run_goes_on(tmp_path, change, message):
+    replies = {**REPLIES, "generate": fenced(program(0.5)), "round0/revise": STOP}
+    model = ScriptedModel(lambda request: replies[request.slot])
+    config = RefinementConfig(rounds=1)
+    refine(outcome_task(), model, config=config, directory=tmp_path / "run")
+    manifest = tmp_path / "run" / "manifest.json"
+    manifest.write_text(json.dumps({**read_json(manifest), "status": "interrupted"}))
+    damaged(tmp_path / "run" / "checkpoints" / "r0_gate.json", change)
+    with pytest.raises(StructjaxError) as refused:
+        refine(
+            outcome_task(),
+            model,
+            config=config,
+            directory=tmp_path / "run",
+            resume=True,
+        )
+    assert message in str(refused.value)

@@ -211,7 +211,7 @@ def import_simulator() -> Callable[[], Any]:
     try:
         with _quiet():
             from metaworld.env_dict import ALL_V3_ENVIRONMENTS
-    except ImportError as error:
+    except Exception as error:  # of a broken installation also others than ImportError
         raise _missing(str(error)) from error
     return ALL_V3_ENVIRONMENTS[NAME]
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from structjax.errors import StructjaxError
 from structjax.outcomes import reduce_outcomes
 from structjax.tasks.base import Task
+from structjax.tasks.probing import scene_of
 from structjax.tasks.scene import Scene, Shape
 
 _SERIES = ("latent_", "action_", "info_")
@@ -32,7 +32,7 @@ def episode_data(
       "shapes"} | None}`.
 
     Raises:
-      StructjaxError: the scene follows a value that the task does not record.
+      StructjaxError: the scene cannot be drawn.
     """
     returns = frame.groupby("episode")["reward"].sum().sort_values(kind="stable")
     order = list(returns.index)
@@ -45,7 +45,7 @@ def episode_data(
 
 def _episode(label: str, rows: pd.DataFrame, task: Task, seed: int) -> dict[str, Any]:
     columns = [c for c in rows.columns if c.startswith(_SERIES) or c in _FIXED]
-    scene = _recorded(task.scene(seed), task, columns) if task.scene else None
+    scene = _recorded(scene_of(task, seed), columns) if task.scene else None
     placed = {f"info_{name}" for name in scene.values} if scene else set()
     told = (f"info_{value}" for value, _ in task.outcomes.values())
     return {
@@ -62,15 +62,8 @@ def _episode(label: str, rows: pd.DataFrame, task: Task, seed: int) -> dict[str,
     }
 
 
-def _recorded(scene: Scene, task: Task, columns: Sequence[str]) -> Scene | None:
+def _recorded(scene: Scene, columns: Sequence[str]) -> Scene | None:
     """The scene, or none where an older table lacks a value that it follows."""
-    known = task.info or {}
-    if unknown := sorted(scene.values - known.keys()):
-        raise StructjaxError(
-            f"scene of task {task.name!r}: no info value {unknown[0]!r}",
-            kind="task",
-            hint="accepted: " + (", ".join(known) or "none: the task has no info"),
-        )
     recorded = all(f"info_{name}" in columns for name in scene.values)
     return scene if recorded else None
 
@@ -86,13 +79,17 @@ def _shape_data(shape: Shape) -> dict[str, Any]:
         "kind": shape.kind,
         "points": np.round(np.asarray(shape.points, float), _DECIMALS).tolist(),
         "colour": shape.colour,
-        "width": shape.width,
-        "dashed": shape.dashed,
-        "origin": list(shape.origin),
+        "width": float(shape.width),
+        "dashed": bool(shape.dashed),
+        "origin": _vector(shape.origin),
         "turn": f"info_{shape.turn}" if shape.turn else None,
         "label": shape.label,
-        "moves": {f"info_{name}": list(v) for name, v in shape.moves.items()},
+        "moves": {f"info_{name}": _vector(v) for name, v in shape.moves.items()},
     }
+
+
+def _vector(place: Any) -> list[float]:
+    return np.asarray(place, float).tolist()
 
 
 def _outcomes(rows: pd.DataFrame, task: Task) -> Mapping[str, str]:

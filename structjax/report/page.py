@@ -172,6 +172,7 @@ def _rounds(manifest: dict[str, Any]) -> str:
         [r["accepted"] for r in rounds],
         metric=manifest["evaluation"]["metric"],
     )
+    names = list(dict.fromkeys(n for r in rounds for n in r.get("outcomes") or {}))
     rows = []
     for r, reported in zip(rounds, test, strict=True):
         kind = "best" if r["round"] == manifest["best_round"] else ""
@@ -181,12 +182,11 @@ def _rounds(manifest: dict[str, Any]) -> str:
         rows.append(
             f"<tr class={kind or 'plain'}><td>{r['round']}</td><td>{verdict}</td>"
             f"<td>{_mean(r['gate']):.1f}</td><td>{min(r['gate']):.1f}</td>"
-            f"<td>{difference}</td>{_gate_outcomes(r)}<td>{_mean(reported):.1f}</td>"
+            f"<td>{difference}</td>{_gate_outcomes(r, names)}"
+            f"<td>{_mean(reported):.1f}</td>"
             f"<td class=words>{escape(_opening(r['words']))}</td></tr>"
         )
-    outcomes = "".join(
-        f"<th>gate {escape(name)}" for name in read_back(rounds[0].get("outcomes"))
-    )
+    outcomes = "".join(f"<th>gate {escape(name)}" for name in names)
     return (
         f"<h2>Rounds</h2>{chart}<table><tr><th>round<th>gate<th>gate mean<th>gate worst"
         f"<th>against the best so far, 95 % interval{outcomes}<th>test mean"
@@ -200,10 +200,11 @@ def _opening(words: str) -> str:
     return textwrap.shorten(words, 240, placeholder=" ...")
 
 
-def _gate_outcomes(round_: dict[str, Any]) -> str:
-    """One cell per outcome: its mean over the gate episodes."""
-    found = read_back(round_.get("outcomes")).values()
-    return "".join(f"<td>{_mean(values):.4g}</td>" for values in found)
+def _gate_outcomes(round_: dict[str, Any], names: Sequence[str]) -> str:
+    """One cell per outcome: its mean over the gate episodes, where there are any."""
+    found = read_back(round_.get("outcomes"))
+    means = [f"{_mean(found[n]):.4g}" if found.get(n) else "-" for n in names]
+    return "".join(f"<td>{mean}</td>" for mean in means)
 
 
 def _best(

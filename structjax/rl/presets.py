@@ -20,6 +20,7 @@ from structjax.rl.gradient import PolicyGradient
 from structjax.tasks.base import Task
 
 Config = RLConfig | EvolutionConfig
+RECOMMENDED = "recommended"
 ALL: Mapping[str, Config] = {**PRESETS, **EVOLUTION_PRESETS}
 
 
@@ -40,12 +41,9 @@ def preset(name: str) -> Config:
         raise StructjaxError(
             f"unknown preset {name!r}",
             kind="options",
-            hint="accepted: " + ", ".join(ALL),
+            hint="accepted: " + ", ".join([RECOMMENDED, *ALL]),
         )
     return ALL[name]
-
-
-RECOMMENDED = "recommended"
 
 
 def resolved(name: str, network: bool) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 from structjax.compilation import compile_clock
 from structjax.errors import ProgramFailed
 from structjax.files import write_atomic
-from structjax.forms import Maybe
+from structjax.forms import Many, Maybe
 from structjax.rl.curve import check_returns, rows_of, summary
 from structjax.rl.flops import flops_per_update
 from structjax.rl.plan import Plan
@@ -48,15 +48,13 @@ _ROWS = [
         **dict.fromkeys(("mean", "std_ddof0", "worst"), Maybe(float)),
     }
 ]
-_EPISODES = [
-    {
-        "training_seed": int,
-        "checkpoint": str,
-        "mode": str,
-        "episode_seed": int,
-        "return": Maybe(float),
-    }
-]
+_EPISODE = {
+    "training_seed": int,
+    "checkpoint": str,
+    "mode": str,
+    "episode_seed": int,
+    "return": Maybe(float),
+}
 
 
 class Outcome(NamedTuple):
@@ -110,10 +108,14 @@ class Training:
         curve = self._curve(rows, flops)
         checkpoints = self._checkpoints()
         evaluate = partial(self._evaluate, checkpoints)
-        found = self.directory.step("evaluation", evaluate, _EPISODES)
+        columns = [f"{OUTCOME}{name}" for name in self.plan.task.outcomes]
+        form = _EPISODE | dict.fromkeys(columns, Maybe(float))
+        each = len(MODES) * self.plan.runs * len(self.plan.task.seeds["test"])
+        rows_form = Many(form, each * len(checkpoints))
+        found = self.directory.step("evaluation", evaluate, rows_form)
         evaluations = pd.DataFrame(found)
         # JSON has no NaN: the figures of a policy that cannot be played are null.
-        figures = ["return", *(c for c in found[0] if c.startswith(OUTCOME))]
+        figures = ["return", *(c for c in columns if c in evaluations)]
         evaluations = evaluations.astype(dict.fromkeys(figures, float))
         self._write("curve.csv", curve)
         self._write("evaluations.csv", evaluations)

@@ -84,7 +84,7 @@ class Task:
     scene: Callable[[int], Scene] | None = None
 
     def __post_init__(self) -> None:
-        """Checks name, horizon, outcomes and seeds.
+        """Checks name, horizon, info, outcomes, simulators and seeds.
 
         Raises:
           StructjaxError: one of them cannot be used.
@@ -95,8 +95,7 @@ class Task:
             raise self._refused(
                 f"its horizon is {self.horizon!r}", "a whole number of at least 1"
             )
-        if found := problem(self.outcomes, self.info or {}):
-            raise self._refused(*found)
+        self._check_named()
         for use in NEEDED_SEEDS:
             if use not in self.seeds:
                 raise self._refused(
@@ -105,6 +104,23 @@ class Task:
         for use, seeds in self.seeds.items():
             self._check_seeds(use, seeds)
         self._check_disjoint()
+
+    def _check_named(self) -> None:
+        """Info, outcomes and simulators: what has names of the user's own."""
+        if not isinstance(self.info, Mapping | None):
+            raise self._refused(f"its info is {self.info!r:.60}", "name -> its meaning")
+        if found := problem(self.outcomes, self.info or {}):
+            raise self._refused(*found)
+        if not isinstance(self.simulators, Mapping):
+            raise self._refused(
+                f"its simulators are {self.simulators!r:.60}", "name -> function"
+            )
+        for name, play in self.simulators.items():
+            if name == "jax" or not callable(play):
+                raise self._refused(
+                    f"its simulator {name!r:.60} is {play!r:.60}",
+                    'functions by names other than "jax", which is the task itself',
+                )
 
     def _refused(self, problem: str, accepted: str) -> StructjaxError:
         return StructjaxError(

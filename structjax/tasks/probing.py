@@ -1,5 +1,6 @@
 """A look at a user's task before it is played: one step traced, nothing computed."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -7,10 +8,14 @@ import jax.numpy as jnp
 
 from structjax.errors import StructjaxError
 from structjax.tasks.base import Step, Task
+from structjax.tasks.scene import Scene
+
+_PURE = "mend it; `reset` and `step` are pure JAX functions of one episode"
+_HINTS = dict.fromkeys(("initial", "reset", "step"), _PURE)
 
 
 def check_task(task: Task) -> None:
-    """Traces `initial`, `reset` and `step` on two debug seeds.
+    """Traces `initial`, `reset` and `step` on two debug seeds, and looks at a scene.
 
     Raises:
       StructjaxError: one of them fails, or gives arrays that no rollout can use.
@@ -36,6 +41,45 @@ def check_task(task: Task) -> None:
     _check_same(task, "state", step.state, state)
     for name in ("reward", "terminated", "truncated"):
         _check_shape(task, f"the {name} of `step`", getattr(step, name), ())
+    _check_info(task, step.info)
+    if task.scene is not None:
+        scene_of(task, seeds[0])
+
+
+def scene_of(task: Task, seed: int) -> Scene:
+    """What the task's scene function gives for a seed.
+
+    Raises:
+      StructjaxError: it fails, gives no Scene, or one that follows unknown values.
+    """
+    scene = _try(task, "scene", task.scene, seed)
+    if not isinstance(scene, Scene):
+        raise _refused(task, f"`scene` returns a {type(scene).__name__}", "a Scene")
+    known = task.info or {}
+    if unknown := sorted(scene.values - known.keys()):
+        raise StructjaxError(
+            f"scene of task {task.name!r}: no info value {unknown[0]!r}",
+            kind="task",
+            hint="accepted: " + (", ".join(known) or "none: the task has no info"),
+        )
+    return scene
+
+
+def _check_info(task: Task, found: Any) -> None:
+    """Every value that the task names is a real number of each step."""
+    names = task.info or {}
+    if names and not isinstance(found, Mapping):
+        raise _refused(task, f"the info of `step` is {_words(found)}", "a dictionary")
+    for name in names:
+        if name not in found:
+            known = ", ".join(map(str, found)) or "none"
+            raise _refused(task, f"`step` gives no info value {name!r}", known)
+        what, value = f"the info value {name!r} of `step`", found[name]
+        if not hasattr(value, "dtype"):
+            raise _refused(task, f"{what} is a {type(value).__name__}", "a number")
+        _check_shape(task, what, value, ())
+        if jnp.issubdtype(value.dtype, jnp.complexfloating):
+            raise _refused(task, f"{what} is {_words(value)}", "a real number")
 
 
 def _observation(task: Task) -> tuple[int]:
@@ -62,7 +106,7 @@ def _try(task: Task, name: str, function: Any, *arguments: Any) -> Any:
             f"task {task.name!r}: `{name}` fails: {type(error).__name__}: "
             f"{lines[0]:.200}",
             kind="task",
-            hint="mend it; `reset` and `step` are pure JAX functions of one episode",
+            hint=_HINTS.get(name, "mend it"),
         ) from error
 
 

@@ -10,6 +10,7 @@ from rl_runs import write_manifest
 
 from structjax.cli import main
 from structjax.cli.rl import _is_network
+from structjax.rl.presets import resolved
 
 PROGRAM = '''"""Push against the offset."""
 
@@ -19,7 +20,7 @@ gain = weight(0.3, sign="+")  # push per metre
 def policy(obs):
     return action(push=normal(-gain * obs.x, std=0.2))
 '''
-SHORT = ("--task", TOY, "--resets", 40, "--training-seeds", 2)
+SHORT = ("--task", TOY, "--preset", "group", "--resets", 40, "--training-seeds", 2)
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +79,11 @@ def test_a_trained_policy_is_a_start_for_more(capsys, program, tmp_path):
 def test_a_network_is_trained_saved_and_played(capsys, tmp_path):
     directory = tmp_path / "run"
     found = trained(
-        capsys, "mlp", "--hidden", 8, *SHORT, "--run", directory,
+        capsys, "mlp", "--hidden", 8, *SHORT, "--preset", "network", "--run", directory,
         "--settings", "learning_rate=0.01", "--settings", "epochs=2",
     )  # fmt: skip
     assert found["preset"] == "network"
-    assert _is_network(str(directory))  # as a start it takes that preset again
+    assert _is_network(str(directory))  # as a start it is a network again
     starts = [row["start_mean_mode"] for row in found["seeds"]]
     assert starts[0] != starts[1]  # each seed draws its own network
     code, out, err = run(
@@ -101,7 +102,7 @@ def test_a_network_is_trained_saved_and_played(capsys, tmp_path):
     ("arguments", "words"),
     [
         (("--resets", 19), "19 resets are fewer than the 20 of one update"),
-        (("--preset", "trpo"), "unknown preset 'trpo'"),
+        (("--preset", "trpo"), "unknown preset 'trpo'; accepted: recommended, "),
         (("--settings", "epoch=3"), "setting 'epoch=3'"),
         (("--settings", "epochs=many"), "option epochs is 'many'"),
         (("--settings", "gamma=2"), "option gamma is 2.0"),
@@ -120,8 +121,15 @@ def test_what_cannot_be_done_is_one_line(
 ):
     monkeypatch.chdir(tmp_path)
     given = arguments if "--resets" in arguments else ("--resets", 40, *arguments)
+    given = ("--preset", "group", *given)
     assert words in refused(capsys, "rl", program, "--task", TOY, *given)
     assert not (tmp_path / "runs").exists()
+
+
+def test_recommended_is_a_strategy_for_programs_and_one_for_networks():
+    assert resolved("recommended", network=False) == "es_small"
+    assert resolved("recommended", network=True) == "es_network"
+    assert resolved("group", network=True) == "group"
 
 
 def test_no_policy_and_a_missing_one(capsys, tmp_path):

@@ -106,6 +106,22 @@ def test_a_scene_that_follows_no_info_value_is_refused():
         (lambda: Shape("cube", HERE, "red"), "of kind 'cube'"),
         (lambda: Shape("line", ((0.0, 0.0),), "red"), r"have the shape \(1, 2\)"),
         (lambda: Shape("line", HERE, "red", moves={"x": (1, 0)}), r"'x' of a line"),
+        (lambda: Shape(["line"], HERE, "red"), r"of kind \['line'\]"),
+        (lambda: Shape("line", ((float("nan"), 0, 0),), "red"), "accepted: finite"),
+        (lambda: Shape("line", (("a", "b", "c"),), "red"), "accepted: finite"),
+        (lambda: Shape("line", (HERE[0], (1,)), "red"), "accepted: finite"),
+        (lambda: Shape("line", HERE, "red", moves=["x"]), "the moves of a line"),
+        (lambda: Shape("line", HERE, "red", moves={3: HERE[0]}), "the moves of a line"),
+        (lambda: Shape("line", HERE, "red", origin="abc"), "'origin' of a line"),
+        (lambda: Shape("line", HERE, "red", width="thin"), "width of a line is 'thin'"),
+        (lambda: Shape("line", HERE, "red", width=-1.0), "accepted: a number of at"),
+        (lambda: Shape("line", HERE, (1, 0, 0)), "colour of a line is .1, 0, 0."),
+        (lambda: Shape("line", HERE, "red", turn=["x"]), "turn of a line"),
+        (lambda: View(3), "title of a view is 3"),
+        (lambda: View("a", right=["x"]), "a view has axes"),
+        (lambda: Scene(Shape("line", HERE, "red")), "its shapes are Shape"),
+        (lambda: Scene((), views=("above",)), "its views are .'above'"),
+        (lambda: Scene((), views=()), "it has no views"),
         (lambda: View("askew", "x", "x"), "axes 'x', 'x'"),
     ],
 )
@@ -115,6 +131,19 @@ def test_what_cannot_be_drawn_is_refused(make, words):
 
 
 @node
+def test_numbers_of_a_shape_may_be_arrays():
+    """The page is JSON, which knows no array."""
+    one, vector = np.float32(1.0), np.array([0.0, 2.0, 0.0])
+    moves = {"distance": np.zeros(3)}
+    shape = Shape(
+        "line", HERE, "red", one, dashed=np.bool_(True), origin=vector, moves=moves
+    )
+    found = json.loads(json.dumps(scene_data(Scene((shape,)))))["shapes"][0]
+    assert (found["width"], found["dashed"]) == (1.0, True)
+    assert found["origin"] == [0.0, 2.0, 0.0]
+    assert found["moves"] == {"info_distance": [0.0, 0.0, 0.0]}
+
+
 def test_a_shape_turns_about_its_origin_and_moves_with_values():
     shape = Shape(
         "line", ((1, 0, 0), (0, 2, 1)), "red", origin=(10, 20, 30), turn="angle",

@@ -229,7 +229,7 @@ def test_actions_beyond_the_range_are_clipped():
 
 
 def test_episodes_last_exactly_the_horizon():
-    task = door_open(horizon=3)
+    task = door_open(horizon=np.int64(3))
     params, starts = task.initial([1000])
     _, state = task.reset(starts[0], params)
     ended = []
@@ -261,6 +261,8 @@ def test_resets_by_key_draw_different_doors():
         ({"horizon": 501}, "horizon 501"),
         ({"horizon": 0}, "horizon 0"),
         ({"horizon": "500"}, "horizon '500'"),
+        ({"horizon": True}, "horizon True"),
+        ({"backend": np.array(["mjx", "analytic"])}, "backend array"),
     ],
 )
 def test_options_that_cannot_be_used(options, problem):

@@ -1,6 +1,7 @@
 """Door Opening's own MJCF: in C MuJoCo, in MJX, and what it took from Meta-World."""
 
 import sys
+from types import ModuleType
 
 import jax
 import jax.numpy as jnp
@@ -110,6 +111,15 @@ def test_an_unusable_action_is_refused(value):
     assert caught.value.kind == "action"
 
 
+@pytest.mark.parametrize(
+    "actions", [[["a"] * 4] * 2, [[0.0] * 4, [0.0]], np.zeros(4), None]
+)
+def test_what_is_no_action_at_all_is_refused(actions):
+    with pytest.raises(StructjaxError, match="door_open: the action") as caught:
+        SimulatedDoors(DOORS[:2]).step(actions)
+    assert caught.value.kind == "action"
+
+
 @pytest.mark.parametrize("name", ["mujoco", "mujoco.mjx"])
 def test_a_missing_mujoco_is_named_with_its_remedy(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
@@ -124,6 +134,38 @@ def test_an_mjx_that_this_jax_cannot_run_is_refused(monkeypatch):
     monkeypatch.setattr("importlib.metadata.version", lambda name: "3.3.0")
     with pytest.raises(StructjaxError, match=r"MJX 3\.3\.0 is too old"):
         import_mjx()
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"), [("3.7.9", False), ("3.8.0rc1", True), ("3.10dev1", True)]
+)
+def test_a_version_is_compared_by_its_numbers(monkeypatch, version, fits):
+    monkeypatch.setattr("importlib.metadata.version", lambda name: version)
+    if fits:
+        assert import_mjx().step
+        return
+    with pytest.raises(StructjaxError, match=r"MJX 3\.7\.9 is too old"):
+        import_mjx()
+
+
+def test_a_mujoco_too_old_for_the_model_is_refused(monkeypatch):
+    monkeypatch.setattr("mujoco.mj_versionString", lambda: "2.3.7")
+    with pytest.raises(StructjaxError, match=r"MuJoCo 2\.3\.7 is too old"):
+        import_mujoco()
+
+
+class Broken(ModuleType):
+    """A folder that happens to be called so, or an MJX for another MuJoCo."""
+
+    def __getattr__(self, name):
+        raise AttributeError(f"no attribute {name!r}")
+
+
+@pytest.mark.parametrize("load", [import_mujoco, import_mjx])
+def test_a_broken_mujoco_is_refused(monkeypatch, load):
+    monkeypatch.setitem(sys.modules, "mujoco", Broken("mujoco"))
+    with pytest.raises(StructjaxError, match=r"cannot be imported .no attribute"):
+        load()
 
 
 def test_the_jointed_arm_is_refused_by_mjx():

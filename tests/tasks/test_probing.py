@@ -9,6 +9,7 @@ from toy import _step, toy_task
 from structjax.errors import StructjaxError
 from structjax.tasks.probing import check_task
 from structjax.tasks.registry import make_task
+from structjax.tasks.scene import Scene, Shape
 
 
 def stepping(**changes):
@@ -50,6 +51,29 @@ TASKS = {
     r"observation of `step` is float32\[3\]": stepping(obs=lambda _: jnp.zeros(3)),
     r"state of `step` is float32\[\], int32\[\]; accepted: what": stepping(
         state=lambda done: (done.state[0], jnp.int32(3))
+    ),
+    r"gives no info value 'height'; accepted: distance": replace(
+        toy_task(), info={"height": "above the floor"}
+    ),
+    r"the info of `step` is float32\[\]; accepted: a dict": stepping(
+        info=lambda done: done.reward
+    ),
+    r"info value 'distance' of `step` is float32\[2\]": stepping(
+        info=lambda _: {"distance": jnp.zeros(2)}
+    ),
+    r"info value 'distance' of `step` is a dict": stepping(
+        info=lambda done: {"distance": done.info}
+    ),
+    r"info value 'distance' of `step` is complex64\[\]; accepted: a real": stepping(
+        info=lambda _: {"distance": jnp.complex64(1j)}
+    ),
+    "`scene` fails: ZeroDivisionError: by hand": replace(toy_task(), scene=failing),
+    "`scene` returns a dict; accepted: a Scene": replace(
+        toy_task(), scene=lambda _: {"x": [0], "y": [0]}
+    ),
+    "no info value 'heading'; accepted: distance": replace(
+        toy_task(),
+        scene=lambda _: Scene((Shape("line", ((0, 0, 0),), "red", turn="heading"),)),
     ),
 }
 

@@ -31,8 +31,11 @@ def checked_action(action: np.ndarray, episodes: int | None = None) -> np.ndarra
     Raises:
       StructjaxError: it has another shape, is not finite, or leaves [-1, 1].
     """
-    array = np.asarray(action, np.float32)
     shape = (len(NAMES),) if episodes is None else (episodes, len(NAMES))
+    try:
+        array = np.asarray(action, np.float32)
+    except (TypeError, ValueError):
+        raise _refused(f"the action is {action!r:.60}", shape) from None
     if array.shape != shape:
         raise _refused(f"the action has the shape {array.shape}", shape)
     usable = np.abs(array) <= 1.0  # false for NaN, too

@@ -1,8 +1,9 @@
 """MuJoCo, and our model of the door compiled by it."""
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from structjax.errors import StructjaxError
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open.mjcf import DoorModel, door_mjcf
 
+OLDEST: Final = (3, 3)  # earlier ones do not know all of the MJCF's options
 _FAR: tuple[float, float, float] = (5.0, 5.0, c.DOOR_Z)
 SETTLING = 50  # control steps that Meta-World lets the hand settle at a reset
 
@@ -43,17 +45,30 @@ def import_mujoco() -> Any:
     """The module `mujoco`.
 
     Raises:
-      StructjaxError: it is not installed.
+      StructjaxError: it is not installed, broken or too old.
     """
     try:
         import mujoco
-    except ImportError as error:
-        raise StructjaxError(
-            f"MuJoCo cannot be imported ({error})",
-            kind="dependency",
-            hint='install it with `pip install "mujoco>=3.3"`',
-        ) from error
+
+        found = mujoco.mj_versionString()
+    except Exception as error:  # of a broken installation: OSError, AttributeError
+        raise _unusable(f"cannot be imported ({error})") from error
+    if release(found) < OLDEST:
+        raise _unusable(f"{found} is too old")
     return mujoco
+
+
+def _unusable(problem: str) -> StructjaxError:
+    return StructjaxError(
+        f"MuJoCo {problem}",
+        kind="dependency",
+        hint='install it with `pip install --upgrade "mujoco>=3.3"`',
+    )
+
+
+def release(version: str) -> tuple[int, ...]:
+    """The first two numbers of a version, whatever else it says."""
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
 
 
 @lru_cache(maxsize=8)
@@ -61,7 +76,7 @@ def compile_model(door_model: DoorModel) -> Compiled:
     """The model, compiled and settled.
 
     Raises:
-      StructjaxError: MuJoCo is not installed.
+      StructjaxError: MuJoCo cannot be used.
     """
     mujoco = import_mujoco()
     model = mujoco.MjModel.from_xml_string(door_mjcf(door_model))

@@ -10,7 +10,12 @@ import jax.numpy as jnp
 from structjax.errors import StructjaxError
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open.actions import moved_target
-from structjax.tasks.door_open.engine import Compiled, compile_model
+from structjax.tasks.door_open.engine import (
+    Compiled,
+    compile_model,
+    import_mujoco,
+    release,
+)
 from structjax.tasks.door_open.mjcf import DOOR, DoorModel
 from structjax.tasks.door_open.observation import Body, opening_of
 
@@ -130,15 +135,18 @@ def import_mjx() -> Any:
     """The module `mujoco.mjx`.
 
     Raises:
-      StructjaxError: it is not installed, or too old for the JAX of this package.
+      StructjaxError: it is not installed, does not fit the installed MuJoCo, or is too
+        old for the JAX of this package.
     """
+    mujoco = import_mujoco()
     try:
         from mujoco import mjx
 
         found = metadata.version("mujoco-mjx")
-    except (ImportError, metadata.PackageNotFoundError) as error:
-        raise _unusable(f"cannot be imported ({error})") from error
-    if tuple(map(int, found.split(".")[:2])) < OLDEST:
+    except Exception as error:  # one for another MuJoCo lacks some of its names
+        beside = f"{error}; beside MuJoCo {mujoco.__version__}"
+        raise _unusable(f"cannot be imported ({beside})") from error
+    if release(found) < OLDEST:
         raise _unusable(f"{found} is too old: it does not run on this JAX")
     return mjx
 
@@ -147,6 +155,6 @@ def _unusable(problem: str) -> StructjaxError:
     return StructjaxError(
         f"MJX {problem}",
         kind="dependency",
-        hint='install it with `pip install "mujoco-mjx>=3.8"`; Meta-World pins an '
-        "older one, so not in its environment",
+        hint='install it with `pip install --upgrade mujoco "mujoco-mjx>=3.8"`; '
+        "Meta-World pins an older one, so not in its environment",
     )

@@ -116,7 +116,7 @@ def simulate(
     obs, rewards = world.observations(), []
     info: dict[str, list[np.ndarray]] = {value: [] for value, _ in outcomes.values()}
     for _ in range(horizon):
-        obs, reward, named = world.step(np.asarray(act(obs.copy())))
+        obs, reward, named = world.step(act(obs.copy()))
         rewards.append(reward.astype(np.float64))
         for name, values in info.items():
             values.append(named[name])

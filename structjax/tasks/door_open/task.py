@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from numbers import Integral
 from typing import Any, Literal, get_args
 
 import jax
@@ -87,7 +88,7 @@ def door_open(
     Raises:
       StructjaxError: an unknown backend, a horizon beyond 500, or MJX is missing.
     """
-    _check_horizon(horizon)
+    horizon = _checked_horizon(horizon)
     environment = DoorOpen(_dynamics(backend), horizon)
 
     def initial(seeds: Sequence[int]) -> tuple[EnvParams, jax.Array]:
@@ -120,17 +121,19 @@ def door_open(
     )
 
 
-def _check_horizon(horizon: int) -> None:
-    if not isinstance(horizon, int) or not 1 <= horizon <= c.HORIZON:
+def _checked_horizon(horizon: int) -> int:
+    whole = isinstance(horizon, Integral) and not isinstance(horizon, bool)
+    if not whole or not 1 <= horizon <= c.HORIZON:
         raise StructjaxError(
             f"task 'door_open': horizon {horizon!r}",
             kind="task",
-            hint=f"accepted: 1 to {c.HORIZON} steps, Meta-World's limit",
+            hint=f"accepted: whole numbers, 1 to {c.HORIZON}, Meta-World's limit",
         )
+    return int(horizon)
 
 
 def _dynamics(backend: str) -> Dynamics:
-    if backend not in BACKENDS:
+    if not isinstance(backend, str) or backend not in BACKENDS:
         raise StructjaxError(
             f"task 'door_open': backend {backend!r}",
             kind="task",
