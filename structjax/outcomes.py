@@ -16,6 +16,8 @@ Reduction = Literal["min", "max", "last", "mean"]
 Outcomes = Mapping[str, tuple[str, Reduction]]
 """Outcome -> (info value, how its steps are reduced to one figure)."""
 
+OUTCOME = "outcome_"
+"""What the columns of a table that hold outcomes begin with."""
 REDUCTIONS: tuple[str, ...] = get_args(Reduction)
 
 

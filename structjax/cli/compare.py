@@ -42,6 +42,8 @@ class Compare:
     """Which set of episodes."""
     simulator: str | None = None
     """Which simulator, where several were used."""
+    metric: str = "return"
+    """What is compared: return, or one of the task's outcomes, e.g. min_distance."""
     against: str | None = None
     """The arm with which the others are compared (default: all pairs)."""
     labels: tuple[str, ...] = ()
@@ -59,7 +61,9 @@ class Compare:
         """Reads, compares and prints."""
         from structjax.comparison import Selection, compare, read_arms
 
-        selection = Selection(self.checkpoint, self.mode, self.seeds, self.simulator)
+        selection = Selection(
+            self.checkpoint, self.mode, self.seeds, self.simulator, self.metric
+        )
         arms = read_arms(self.arms, selection, self.labels)
         labels = [arm.label for arm in arms]
         found = compare(arms, against=self._base(labels), unit=self.unit)

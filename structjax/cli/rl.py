@@ -308,7 +308,7 @@ def _result(
 
 def _outcomes(table: "pd.DataFrame") -> dict[str, dict[str, float]]:
     """The task's outcomes by checkpoint, mean actions, over all seeds and episodes."""
-    from structjax.rl.training import OUTCOME
+    from structjax.outcomes import OUTCOME
 
     names = [str(name) for name in table if str(name).startswith(OUTCOME)]
     played = table[table["mode"] == "mean"]

@@ -24,9 +24,11 @@ from structjax.comparison.sources import (
 from structjax.errors import StructjaxError
 from structjax.forms import mismatch, read_form
 from structjax.manifest import EVALUATION, read_manifest
+from structjax.outcomes import OUTCOME
 from structjax.tasks.base import DEFAULT_SEEDS
 
-COLUMNS = ("training_seed", "checkpoint", "mode", "episode_seed", "return")
+COLUMNS = ("training_seed", "checkpoint", "mode", "episode_seed")
+RETURN = "return"
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,19 @@ class Selection:
       checkpoint: unless an arm names its own.
       seeds: name of the set of episodes.
       simulator: None where only one was used.
+      metric: `return`, or the name of one of the task's outcomes.
     """
 
     checkpoint: str = "final"
     mode: str = "mean"
     seeds: str = "test"
     simulator: str | None = None
+    metric: str = RETURN
+
+    @property
+    def column(self) -> str:
+        """Where `evaluations.csv` has it."""
+        return RETURN if self.metric == RETURN else f"{OUTCOME}{self.metric}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +111,8 @@ def _read(name: Name, selection: Selection) -> list[Arm]:
             return [_evaluated(name, path, selection)]
         if _has_evaluation(path):
             return [_evaluated_run(name, path, selection)]
-    sources = read_sources(name, "evaluations.csv", COLUMNS)
+    columns = (*COLUMNS, selection.column)
+    sources = read_sources(name, "evaluations.csv", columns)
     return [arm_of(source, selection) for source in sources]
 
 
@@ -145,7 +155,7 @@ def _fixed(
         wanted = getattr(selection, key)
         if wanted not in (None, evaluation[key]):
             raise _absent(path, key, wanted, [evaluation[key]])
-    seeds, values = evaluation["seeds"], evaluation["values"]
+    seeds, values = evaluation["seeds"], _values(evaluation, path, selection.metric)
     if not seeds or len(seeds) != len(values):
         counts = f"{len(seeds)} seeds and {len(values)} values"
         text = f"{path} is not an evaluation: it has {counts}"
@@ -153,10 +163,10 @@ def _fixed(
     rows = {
         "training_seed": "",
         "episode_seed": list(map(str, seeds)),
-        "return": list(map(str, values)),
+        selection.column: list(map(str, values)),
     }
     source = Source(name.label, pd.DataFrame(rows), path, evaluation["task"])
-    runs, tracks, returns = _matrix(source.rows, source)
+    runs, tracks, returns = _matrix(source.rows, source, selection.column)
     return Arm(
         label=source.label,
         returns=returns,
@@ -166,9 +176,19 @@ def _fixed(
         mode=evaluation["mode"],
         seeds=_set_of(seeds),
         simulator=evaluation["simulator"],
-        metric=evaluation["metric"],
+        metric=selection.metric,
         task=source.task,
     )
+
+
+def _values(evaluation: dict[str, Any], path: Path, metric: str) -> list[Any]:
+    """What an evaluation has of a metric, per episode."""
+    known = {evaluation["metric"]: {"values": evaluation["values"]}}
+    known |= evaluation.get("outcomes") or {}
+    if metric not in known:
+        raise _absent(path, "metric", metric, list(known))
+    found: list[Any] = known[metric]["values"]
+    return found
 
 
 def _set_of(seeds: Sequence[int]) -> str:
@@ -192,7 +212,7 @@ def arm_of(source: Source, selection: Selection) -> Arm:
               "seeds": selection.seeds, "simulator": selection.simulator}  # fmt: skip
     for column, value in wanted.items():
         rows = _with(rows, column, value, source)
-    runs, tracks, returns = _matrix(rows, source)
+    runs, tracks, returns = _matrix(rows, source, selection.column)
     resets = None
     if "resets" in rows and rows["resets"].ne("").all():
         resets = float(numbers(rows, "resets", source.path).mean())
@@ -207,6 +227,7 @@ def arm_of(source: Source, selection: Selection) -> Arm:
         mode=selection.mode,
         seeds=selection.seeds,
         simulator=str(rows["simulator"].iloc[0]) if "simulator" in rows else "",
+        metric=selection.metric,
         task=source.task,
         resets=resets,
     )
@@ -254,10 +275,10 @@ def _absent(
 
 
 def _matrix(
-    rows: pd.DataFrame, source: Source
+    rows: pd.DataFrame, source: Source, column: str
 ) -> tuple[tuple[Run, ...], tuple[int, ...], NDArray[np.float64]]:
-    """Runs, tracks and returns `[R, E]` of rows, one per episode."""
-    values = numbers(rows, "return", source.path)
+    """Runs, tracks and values `[R, E]` of a column of rows, one per episode."""
+    values = numbers(rows, column, source.path)
     tracks = numbers(rows, "episode_seed", source.path).astype(int)
     runs = runs_of(rows)
     cells = dict(zip(zip(runs, tracks, strict=True), values, strict=True))

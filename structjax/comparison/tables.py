@@ -27,7 +27,9 @@ class Table(NamedTuple):
 def arm_table(comparison: Comparison) -> Table:
     """One row per arm."""
     digits = decimals(row.mean for row in comparison.arms)
-    header = ("arm", "mean", "sd", "IQM [95 %]", "worst", "n", "episodes", "resets")
+    # Of an outcome it is not known which end is the bad one.
+    least = "worst" if comparison.metric == "return" else "lowest"
+    header = ("arm", "mean", "sd", "IQM [95 %]", least, "n", "episodes", "resets")
     rows = tuple(_arm_row(row, digits) for row in comparison.arms)
     return Table(header, rows)
 

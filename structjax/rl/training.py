@@ -14,6 +14,7 @@ from structjax.compilation import compile_clock
 from structjax.errors import ProgramFailed
 from structjax.files import write_atomic
 from structjax.forms import Many, Maybe
+from structjax.outcomes import OUTCOME
 from structjax.rl.curve import check_returns, rows_of, summary
 from structjax.rl.flops import flops_per_update
 from structjax.rl.plan import Plan
@@ -33,8 +34,6 @@ from structjax.rollout import Mode
 from structjax.runs import RunDirectory
 
 MODES: tuple[Mode, ...] = ("mean", "sampled")
-OUTCOME = "outcome_"
-"""Begins the columns of the task's outcomes."""
 Listener = Callable[[int, float], None]
 """Told (updates done, mean selection return) after every chunk."""
 
