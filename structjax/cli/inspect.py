@@ -65,7 +65,8 @@ class Tasks:
 class Runs:
     """List the runs below a directory.
 
-    Under `--json`: {"runs": [{"run", "task", "status", "best_round", "mean"}]}.
+    Under `--json`: {"runs": [{"run", "kind", "task", "status", "best_round", "mean"}]};
+    the last two are null in runs of `rl`, whose figures `compare` shows.
     """
 
     directory: tyro.conf.Positional[Path] = Path("runs")
@@ -89,9 +90,14 @@ class Runs:
         if not rows:
             print(f"no runs below {self.directory}")
             return 0
-        header = ("run", "task", "status", "best_round", "mean")
-        print(text_table(header, [[r.get(h, "") for h in header] for r in rows]))
+        header = ("run", "kind", "task", "status", "best_round", "mean")
+        cells = [[_cell(row.get(name)) for name in header] for row in rows]
+        print(text_table(header, cells))
         return 0
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else str(value)
 
 
 def _run_row(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -99,6 +105,7 @@ def _run_row(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     mean = evaluation.get("mean") if isinstance(evaluation, dict) else None
     return {
         "run": str(path),
+        "kind": manifest.get("kind"),
         "task": manifest.get("task"),
         "status": manifest.get("status"),
         "best_round": manifest.get("best_round"),

@@ -138,6 +138,15 @@ def test_a_damaged_run_is_listed_as_such(capsys, copy, text):
     assert "unreadable" in out
 
 
+def test_runs_of_every_kind_are_listed(capsys, copy):
+    values = {"kind": "rl", "status": "running"}
+    changed(copy, "manifest.json", lambda m: [m.update(values), m.pop("best_round")])
+    code, out, _ = run(capsys, "runs", copy.parent)
+    assert code == 0
+    (line,) = [line for line in out.splitlines() if str(copy) in line]
+    assert line.split()[1:5] == ["rl", "toy", "running", "-"]
+
+
 def test_a_damaged_evaluation_does_not_hide_the_run(capsys, copy):
     changed(copy, "manifest.json", lambda m: m.update(evaluation={"mean": "x"}))
     code, out, _ = run(capsys, "runs", copy.parent)
