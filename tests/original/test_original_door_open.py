@@ -279,7 +279,7 @@ def test_without_the_pinned_versions_the_remedy_is_named(monkeypatch, found, pro
     with pytest.raises(StructjaxError) as refused:
         import_simulator()
     assert str(refused.value) == (
-        f"the original Door Opening simulator cannot be used ({problem}); in a virtual "
-        "environment of its own: `pip install -c constraints-metaworld.txt "
-        '"structjax[metaworld]"`'
+        f"the original Door Opening simulator cannot be used ({problem}); in a clone, "
+        "with a virtual environment of its own: `pip install -c "
+        'constraints-metaworld.txt ".[metaworld]"`'
     )
