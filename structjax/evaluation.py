@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -154,6 +155,26 @@ def _evaluation(
     )
 
 
+@partial(jax.jit, static_argnames=("policy", "task", "mode"))
+def _act(
+    policy: Policy,
+    variables: Any,
+    task: Task,
+    mode: Mode,
+    obs: jax.Array,
+    key: jax.Array,
+    memory: Any,
+) -> tuple[jax.Array, Any]:
+    """Clipped actions `[B, A]` and next memories; compiled once for all variables."""
+
+    def one(obs: jax.Array, key: jax.Array, memory: Any) -> Any:
+        distribution, latents = respond(policy, variables, obs, memory)
+        action = distribution.mode() if mode == "mean" else distribution.sample(key)
+        return clip_action(action, task.schema), next_memory(memory, latents)
+
+    return jax.vmap(one)(obs, jax.random.split(key, obs.shape[0]), memory)
+
+
 def actor(
     policy: Policy, variables: Any, task: Task, *, mode: Mode, key: jax.Array
 ) -> Callable[[np.ndarray], np.ndarray]:
@@ -162,16 +183,6 @@ def actor(
     For simulators outside JAX: its calls are the steps of B episodes, from the first
     on. Sampled actions consume one subkey per call.
     """
-
-    @jax.jit
-    def act(obs: jax.Array, key: jax.Array, memory: Any) -> Any:
-        def one(obs: jax.Array, key: jax.Array, memory: Any) -> Any:
-            distribution, latents = respond(policy, variables, obs, memory)
-            action = distribution.mode() if mode == "mean" else distribution.sample(key)
-            return clip_action(action, task.schema), next_memory(memory, latents)
-
-        return jax.vmap(one)(obs, jax.random.split(key, obs.shape[0]), memory)
-
     calls = 0
     memory: Any = None
 
@@ -182,7 +193,8 @@ def actor(
             start = initial_memory(policy)
             memory = {k: np.full(len(obs), v) for k, v in start.items()}
         subkey = jax.random.fold_in(key, calls)
-        action, memory = act(np.asarray(obs, np.float32), subkey, memory)
+        seen = np.asarray(obs, np.float32)
+        action, memory = _act(policy, variables, task, mode, seen, subkey, memory)
         action = np.asarray(action)
         finite = np.isfinite(action.reshape(len(obs), -1)).all(axis=1)
         check_finite(int((~finite).sum()), len(obs))

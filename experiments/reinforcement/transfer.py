@@ -19,6 +19,7 @@ from tqdm import tqdm
 from structjax.compilation import enable_compile_cache
 from structjax.evaluation import evaluate
 from structjax.ledger import Ledger
+from structjax.outcomes import OUTCOME
 from structjax.rl.training import Training
 from structjax.rollout import Mode
 from structjax.runs import RunDirectory
@@ -82,7 +83,7 @@ def _rows(
                 simulator=options.simulator, mode=mode,
             )  # fmt: skip
             for i, seed in enumerate(seeds):
-                outcomes = {f"outcome_{k}": v[i] for k, v in found.outcomes.items()}
+                outcomes = {f"{OUTCOME}{k}": v[i] for k, v in found.outcomes.items()}
                 yield {
                     "arm": arm.name, **label, "checkpoint": checkpoint, "mode": mode,
                     "simulator": options.simulator, "episode_seed": seed,

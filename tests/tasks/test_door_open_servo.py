@@ -89,8 +89,11 @@ def play(task, seeds):
     return reduce_outcomes(OUTCOMES, info, valid)
 
 
-def test_it_holds_the_door_at_the_goal_in_the_analytic_simulator():
-    found = play(door_open(), range(1000, 1010))
+@pytest.mark.parametrize(
+    "backend", ["analytic", pytest.param("mjx", marks=pytest.mark.slow)]
+)
+def test_it_holds_the_door_at_the_goal_in_jax(backend):
+    found = play(door_open(backend=backend), range(1000, 1010))
     assert found["success_final"].min() == 1
     assert found["final_distance"].max() < 0.025
 
