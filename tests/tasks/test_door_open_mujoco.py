@@ -182,6 +182,32 @@ def test_the_task_offers_both_models_in_c():
     assert "c_jointed" in task.simulators
 
 
+def test_mujocos_rollout_gives_the_same_episodes():
+    """The expert's commands, played again by `mujoco.rollout` in one call."""
+    mujoco = import_mujoco()
+    from mujoco import rollout
+
+    doors = SimulatedDoors(DOORS[1:3])
+    k, full = doors.compiled, mujoco.mjtState.mjSTATE_FULLPHYSICS
+    start = np.empty((2, mujoco.mj_stateSize(k.model, full)))
+    for row, data in zip(start, doors.data, strict=True):
+        mujoco.mj_getState(k.model, data, row, full)
+    warm = np.array([data.qacc_warmstart for data in doors.data])
+    obs, commands = doors.observations(), []
+    for _ in range(150):
+        obs, _, _ = doors.step(expert(obs))
+        now = [np.r_[data.ctrl, data.mocap_pos.ravel()] for data in doors.data]
+        commands += [now] * k.substeps
+    spec = mujoco.mjtState.mjSTATE_CTRL | mujoco.mjtState.mjSTATE_MOCAP_POS
+    states, _ = rollout.rollout(
+        k.model, mujoco.MjData(k.model), start, np.swapaxes(commands, 0, 1),
+        control_spec=int(spec), initial_warmstart=warm,
+    )  # fmt: skip
+    found = states[:, -1, 1 : 1 + k.model.nq]  # behind the time
+    assert found[:, k.hinge].max() < -0.5
+    np.testing.assert_allclose(found, [data.qpos for data in doors.data], atol=1e-6)
+
+
 @pytest.mark.slow
 def test_mjx_moves_as_c_does():
     """The expert's actions on four doors: approach, contact and pull, 100 steps.
