@@ -252,7 +252,7 @@ def test_a_program_that_compiles_to_too_much_is_refused_with_its_size():
     ]
     # The same line again and again is a loop.
     parse(
-        program(*(f"b{i} = w * obs.speed + {i}" for i in range(1500)), "a = 1"), SMALL
+        program(*(f"b{i} = w * obs.speed + {i}" for i in range(1400)), "a = 1"), SMALL
     )
 
 
