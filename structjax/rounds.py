@@ -29,7 +29,7 @@ from structjax.manifest import DIAGNOSIS, VALUES
 from structjax.outcomes import read_back
 from structjax.policy import StructuredPolicy, initial_values, variables_from, weights
 from structjax.prompting import FitMode, table_columns
-from structjax.rollout import Mode, Trajectory, collect, play_stacked
+from structjax.rollout import Mode, Trajectory, collect, play_stacked, returns_of
 from structjax.runs import RunDirectory, write_atomic, write_json
 from structjax.start_policy import StartPolicy
 from structjax.table import (
@@ -315,7 +315,7 @@ def diagnose_candidate(
             "columns": table_columns(task, candidate.program.structure),
             "episodes": len(task.seeds["debug"]),
             "invariants": summary(results),
-            "returns": trajectory.reward.sum(0),
+            "returns": returns_of(trajectory),
         }
 
     result: dict[str, Any] = run.step(f"r{candidate.index}/rollout", compute, DIAGNOSIS)
