@@ -82,6 +82,18 @@ def test_round_0_is_the_policy_to_the_digit(tmp_path, tuned):
     assert {p.name: p.initial for p in kept.structure.parameters} == VALUES
 
 
+def test_a_value_on_its_bound_stays_there(tmp_path):
+    path = tmp_path / "saturated.json"
+    values = {**VALUES, "gain": 0.0}
+    save_policy(path, parse(PROGRAM, SCHEMA), values, toy_task())
+    outcome = run(tmp_path, path, {}, config={"rounds": 0})
+    assert outcome.rounds[0].candidate.values == values
+    found = load_policy(path, toy_task())
+    same = load_policy(outcome.run, toy_task())
+    assert same.variables == found.variables
+    assert "gain = weight(1e-07, " in outcome.rounds[0].candidate.text
+
+
 def test_no_first_program_is_asked_for_or_booked(tmp_path, tuned):
     outcome = run(tmp_path, tuned)
     assert list(prompts(outcome.run)) == ["round0/tests", "round0/revise"]
