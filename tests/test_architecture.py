@@ -39,7 +39,7 @@ LAYERS = (
     ("comparison",),
     ("diagnostics", "llm", "transcripts", "linting"),
     ("prompting", "network_file", "policy_file", "dialogue"),
-    ("rounds", "analysis", "report", "rl"),
+    ("start_policy", "rounds", "analysis", "report", "rl"),
     ("refinement", "session"),
     ("cli", "__main__"),
 )
