@@ -9,6 +9,7 @@ import numpy as np
 
 from structjax.errors import StructjaxError
 from structjax.rl.algorithm import Algorithm
+from structjax.rl.trainer import Mapping as RunMapping
 from structjax.rollout import Policy
 from structjax.tasks.base import Task
 
@@ -38,6 +39,7 @@ class Plan:
       resets: training episodes of each run.
       milestones: resets after which the variables are kept, e.g. `(400,)`.
       tracks: seeds of the initial states to train on.
+      mapping: `map` for the same bits on any number of devices.
     """
 
     algorithm: Algorithm
@@ -48,6 +50,7 @@ class Plan:
     resets: int
     milestones: tuple[int, ...] = ()
     tracks: range = field(kw_only=True)
+    mapping: RunMapping = "vmap"
 
     def __post_init__(self) -> None:
         """Checks the budget and the seeds.

@@ -26,6 +26,7 @@ from structjax.rl.trainer import (
     appraise,
     begin,
     better,
+    current,
     examine,
     spread,
     train_chunk,
@@ -181,6 +182,7 @@ class Training:
                 self._selection,
                 self.plan.scalars,
                 jnp.asarray(flags),
+                mapping=self.plan.mapping,
             )
             metrics = jax.tree.map(np.asarray, metrics)
             appraisal = jax.tree.map(np.asarray, appraisal)
@@ -211,9 +213,9 @@ class Training:
         self._state = state
 
     def _variables(self, state: TrainState) -> dict[str, Any]:
-        current = jax.vmap(self.plan.algorithm.variables)(state.algorithm)
+        now = current(self.plan.algorithm, state, mapping=self.plan.mapping)
         best = state.best
-        return {"current": current, "best": best.variables, "update": best.update}
+        return {"current": now, "best": best.variables, "update": best.update}
 
     def _state_after(self, update: int) -> TrainState:
         if self._state is not None and int(self._state.update) == update:

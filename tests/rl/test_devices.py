@@ -1,4 +1,4 @@
-"""Training seeds laid over several devices, in a process that has two."""
+"""Training seeds laid over one, two and four devices, each in its own process."""
 
 import os
 import subprocess
@@ -6,32 +6,51 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-TESTS = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
+# A network on Pendulum: here `vmap` over four seeds and over two round differently.
 SCRIPT = """
+import sys
 import jax, numpy as np
-from rl.test_training import CONFIG, EACH, POLICY, RUNS, TASK, plan, start
-from structjax.rl.trainer import begin, spread, train_chunk
+from structjax.policy import MLPPolicy
+from structjax.rl.config import RLConfig
+from structjax.rl.presets import recipe
+from structjax.rl.trainer import begin, current, spread, train_chunk
+from structjax.tasks.classic import pendulum
 
-plan = plan()
-keys = jax.numpy.stack([jax.random.key(seed) for seed in (3, 8)])
-state = spread(begin(plan.algorithm, keys, start()), RUNS)
-training, selection = (TASK.initial(TASK.seeds[u]) for u in ("training", "selection"))
-looks = jax.numpy.ones(2, bool)
-state, _, found = train_chunk(
-    plan.algorithm, POLICY, TASK, state, training, selection, plan.scalars, looks
+mapping, runs = sys.argv[1], 4
+task = pendulum()
+policy = MLPPolicy(task.schema, (64, 64))
+config = RLConfig(groups=2, episodes=5, epochs=2, learning_rate=0.01)
+algorithm, scalars = recipe(policy, task, config, 30, runs)
+keys = jax.random.split(jax.random.key(0), runs)
+starts = jax.vmap(policy.init, in_axes=(0, None))(
+    keys, np.zeros(task.schema.observation_size)
 )
-print(len(found.returns.devices()), *np.asarray(found.returns).ravel())
+state = spread(begin(algorithm, keys, starts), runs)
+training, selection = (task.initial(task.seeds[u]) for u in ("training", "selection"))
+looks = jax.numpy.array([True, False, True])
+state, metrics, found = train_chunk(
+    algorithm, policy, task, state, training, selection, scalars, looks, mapping=mapping
+)
+weights = current(algorithm, state, mapping=mapping)
+used = {len(x.devices()) for x in jax.tree.leaves((weights, found.returns))}
+first = np.asarray(found.returns)[0]
+values = [np.asarray(x) for x in jax.tree.leaves((first, weights, found, state.best))]
+print(used.pop(), *np.nan_to_num(np.concatenate([x.ravel() for x in values])).tolist())
 """
 
 
-def returns(devices: int) -> tuple[int, np.ndarray]:
-    """How many devices hold the returns, and the returns."""
+def trained(devices: int, mapping: str) -> tuple[int, np.ndarray]:
+    """How many devices hold the results, and the results."""
     flags = f"--xla_force_host_platform_device_count={devices}"
-    path = os.pathsep.join([str(TESTS), str(TESTS.parent)])
+    # XLA cuts a loop in as many parts as there are threads: otherwise at least one a
+    # device, and four devices would round differently from two on the same cores.
+    threads = {"NPROC": "4"}
     found = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env=os.environ | {"XLA_FLAGS": flags, "PYTHONPATH": path},
+        [sys.executable, "-c", SCRIPT, mapping],
+        env=os.environ | threads | {"XLA_FLAGS": flags, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         check=True,
     )
@@ -40,8 +59,17 @@ def returns(devices: int) -> tuple[int, np.ndarray]:
 
 
 def test_two_devices_share_the_seeds_and_give_what_one_gives():
-    used, both = returns(2)
-    alone, one = returns(1)
+    used, both = trained(2, "vmap")
+    alone, one = trained(1, "vmap")
     assert (used, alone) == (2, 1)
-    assert len(np.unique(one)) > 10
-    np.testing.assert_allclose(both, one, rtol=1e-4)
+    first = slice(0, 4 * 10)  # after one update of four seeds, ten selection episodes
+    assert len(np.unique(one[first])) == 40
+    np.testing.assert_allclose(both[first], one[first], rtol=1e-3)
+
+
+@pytest.mark.parametrize("devices", [2, 4])
+def test_mapped_one_after_the_other_they_give_the_same_bits(devices):
+    used, several = trained(devices, "map")
+    _, one = trained(1, "map")
+    assert used == devices
+    np.testing.assert_array_equal(several, one)
