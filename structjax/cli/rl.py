@@ -129,10 +129,10 @@ class Rl:
     def _task(self, policy: str) -> "Task":
         from structjax.policy_file import policy_task
         from structjax.rl.starting import MLP
-        from structjax.tasks.loading import load_task
+        from structjax.tasks.loading import DEFAULT_TASK, load_task
 
         if policy == MLP:
-            return load_task(self.task or "car_racing")
+            return load_task(self.task or DEFAULT_TASK)
         return policy_task(self.task, Path(policy))
 
     def _train(self, policy: str, task: "Task", path: Path) -> dict[str, Any]:
