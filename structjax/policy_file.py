@@ -119,9 +119,9 @@ def _not_of(
         text = f"{path}, read for {told_task(task)}:\n{error}"
         return StructjaxError(text, kind=error.kind)
     return StructjaxError(
-        f"{path} is no program of {told_task(task)}: {error.problems[0]}",
+        f"{path} is no program of {told_task(task)}, but one of {others[0]!r}",
         kind=error.kind,
-        hint=f"it is one of {others[0]!r}: add --task {others[0]}",
+        hint=f"add --task {others[0]}",
     )
 
 

@@ -33,7 +33,8 @@ def test_check_names_a_task_that_was_given_too(capsys):
 def test_check_tells_every_problem_where_no_task_accepts_the_program(capsys, tmp_path):
     path = tmp_path / "none.py"
     path.write_text(
-        "def policy(obs):\n    x = obs.b\n    y = obs.c\n    return action(a=normal(x))\n"
+        "def policy(obs):\n    x = obs.b\n    y = obs.c\n"
+        "    return action(a=normal(x))\n"
     )
     _, out, _ = run(capsys, "check", path)
     first, *rest = out.splitlines()
@@ -72,8 +73,10 @@ def test_the_object_of_check_has_all_problems_and_the_tasks(capsys):
 )
 def test_other_commands_say_it_in_one_line(capsys, arguments):
     line = refused(capsys, *arguments)
-    assert f"{DOOR} is no program of task 'car_racing' (the default)" in line
-    assert line.endswith("it is one of 'door_open': add --task door_open")
+    assert line == (
+        f"structjax: error: {DOOR} is no program of task 'car_racing' (the default), "
+        "but one of 'door_open'; add --task door_open"
+    )
 
 
 def test_a_program_that_no_task_accepts_is_told_with_its_task(capsys, tmp_path):
