@@ -128,22 +128,23 @@ class Rl:
 
     def _task(self, policy: str) -> "Task":
         from structjax.policy_file import policy_task
-        from structjax.rl.starting import MLP
+        from structjax.rl.starting import MLP, check_named
         from structjax.tasks.loading import DEFAULT_TASK, load_task
 
         if policy == MLP:
             return load_task(self.task or DEFAULT_TASK)
+        check_named(policy)
         return policy_task(self.task, Path(policy))
 
     def _train(self, policy: str, task: "Task", path: Path) -> dict[str, Any]:
         from structjax.rl.config import RLConfig
         from structjax.rl.plan import Plan
-        from structjax.rl.presets import changed, preset, recipe, resolved
+        from structjax.rl.presets import changed, recipe, resolved
         from structjax.rl.starting import check_noise, start
         from structjax.rl.training import Training
 
         name = resolved(self.preset, _is_network(policy))
-        config = changed(preset(name), self.settings)
+        config = changed(name, self.settings)
         seeds = tuple(range(self.training_seeds))
         begun = start(
             policy, task, seeds, std_floor=config.std_floor, hidden=self.hidden

@@ -134,7 +134,30 @@ def test_recommended_is_a_strategy_for_programs_and_one_for_networks():
 
 def test_no_policy_and_a_missing_one(capsys, tmp_path):
     assert "no policy was named" in refused(capsys, "rl")
-    assert "cannot read" in refused(capsys, "rl", tmp_path / "none.py", "--task", TOY)
+    line = refused(capsys, "rl", tmp_path / "none.py", "--task", TOY)
+    assert f"there is no policy '{tmp_path / 'none.py'}'; give a program" in line
+
+
+@pytest.mark.parametrize("name", ["network", "MLP", "nn"])
+def test_what_is_no_policy_says_how_a_new_network_is_named(capsys, name):
+    line = refused(capsys, "rl", name)
+    assert f"there is no policy '{name}'" in line
+    assert line.endswith("or mlp for a new network")
+    assert ("(it is a preset: --preset network)" in line) == (name == "network")
+
+
+def test_a_setting_of_another_preset_is_told_with_the_presets(capsys, program):
+    # Of the default preset, es_small for programs, and of none.
+    given = ("rl", program, "--task", TOY, "--settings")
+    line = refused(capsys, *given, "clip_low=0.1")
+    assert "setting 'clip_low=0.1' is no option of the preset es_small; choose" in line
+    assert line.endswith("paper, group, network, gspo, grpo, reinforce, ppo")
+    line = refused(capsys, *given, "population=9", "--preset", "ppo")
+    assert "is no option of the preset ppo; choose" in line
+    assert line.endswith("--preset: es, es_small, es_network")
+    line = refused(capsys, *given, "clip=0.1")
+    assert "is no option of the preset es_small, nor of another; es_small has" in line
+    assert "is not name=value" in refused(capsys, *given, "learning_rate")
 
 
 def test_a_run_is_not_resumed_with_another_recipe(capsys, program, tmp_path):
