@@ -128,7 +128,7 @@ class OriginalDoorOpen:
         state = self.state()
         handle = np.array(self.simulator.data.geom("handle").xpos)
         goal = np.array(self.simulator._target_pos)
-        places = {"hand": state.hand, "handle": handle}
+        places = {"hand": state.hand, "handle": handle, "target": state.target}
         return {
             "distance": float(np.linalg.norm(handle - goal)),
             "success": float(success),

@@ -42,6 +42,9 @@ INFO: Mapping[str, str] = {
     "handle_x": "position of the handle, m, to the right of the robot",
     "handle_y": "position of the handle, m, away from the robot",
     "handle_z": "position of the handle, m, up",
+    "target_x": "position of the hand's target, m, to the right of the robot",
+    "target_y": "position of the hand's target, m, away from the robot",
+    "target_z": "position of the hand's target, m, up",
 }
 OUTCOMES: Outcomes = {
     "min_distance": ("distance", "min"),
