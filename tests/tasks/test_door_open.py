@@ -252,4 +252,5 @@ def test_the_info_tells_where_the_hands_target_is():
     found = [float(info[f"target_{axis}"]) for axis in "xyz"]
     assert found == pytest.approx([0.01, 0.6, 0.2], abs=1e-6)
     hand = np.array([info[f"hand_{axis}"] for axis in "xyz"])
-    assert np.linalg.norm(hand - found) == pytest.approx(info["target_lag"], abs=1e-6)
+    lag = float(np.linalg.norm(hand - found))
+    assert lag == pytest.approx(float(info["target_lag"]), abs=1e-6)
