@@ -200,6 +200,38 @@ def test_a_policy_that_can_no_longer_be_played_leaves_a_whole_run(capsys, tmp_pa
     assert "nan" in out
 
 
+def test_a_failed_training_seed_is_told_beside_the_others(
+    capsys, program, tmp_path, monkeypatch
+):
+    def failures(returns, first):
+        assert returns.shape[1] == 2
+        return {1: 2}  # seed 1 in its last update, 40 resets at 20 each
+
+    monkeypatch.setattr("structjax.rl.training.failures", failures)
+    directory = tmp_path / "run"
+    found = trained(capsys, program, *SHORT, "--run", directory)
+    first, second = found["seeds"]
+    assert first["note"] is None
+    assert second["note"] == "failed: a return of update 2 is not finite"
+    assert second["start_mean_mode"] == first["start_mean_mode"]
+    for name in ("final_mean_mode", "final_sampled_mode", "best_mean_mode"):
+        assert first[name] is not None
+        assert second[name] is None
+    assert second["resets"] == 40
+    assert found["best_policy"].endswith("seed0_best.json")
+    saved = {path.name for path in (directory / "params").glob("*")}
+    assert saved == {"seed0_start.json", "seed0_final.json", "seed0_best.json"}
+    manifest = json.loads((directory / "manifest.json").read_text())
+    assert manifest["failed_seeds"] == [1]
+    _, out, _ = run(capsys, "rl", "--resume", directory)
+    lines = out.splitlines()
+    assert [line.split().count("failed") for line in lines[3:5]] == [0, 3]
+    assert "(over 1 training seeds)" in out
+    assert lines[-1] == "training seed 1 failed: a return of update 2 is not finite"
+    line = refused(capsys, "compare", f"{directory}@final", f"{directory}@start")
+    assert "values of return are not finite, the first at training_seed 1" in line
+
+
 def test_a_task_without_training_seeds_needs_tracks(capsys, program, tmp_path):
     file = tmp_path / "untrained.py"
     file.write_text(
