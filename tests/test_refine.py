@@ -142,14 +142,9 @@ def test_a_replay_takes_the_same_decisions_and_costs_no_call(tmp_path, outcome):
 
 def test_a_replay_with_other_prompts_says_that_nothing_is_to_be_done(tmp_path, outcome):
     task = replace(toy_task(), description="Push the block, worded differently.")
-    again = refine(
-        task,
-        ReplayModel(outcome.run / "llm.jsonl"),
-        config=RefinementConfig(rounds=0),
-        directory=tmp_path / "run",
-    )
-    note = again.notes[0]
-    assert note == (
+    model, config = ReplayModel(outcome.run / "llm.jsonl"), RefinementConfig(rounds=0)
+    again = refine(task, model, config=config, directory=tmp_path / "run")
+    assert again.notes[0] == (
         "nothing to do: 1 reply was recorded with an earlier wording of its prompt, "
         "and is used in its place"
     )
