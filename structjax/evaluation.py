@@ -20,6 +20,7 @@ from structjax.rollout import (
     check_rewards,
     clip_action,
     play,
+    returns_of,
 )
 from structjax.tasks.base import Task
 
@@ -120,7 +121,7 @@ def evaluation_of(
     """The evaluation that recorded episodes amount to, one per seed, JAX simulator."""
     valid = trajectory.valid
     outcomes = reduce_outcomes(task.outcomes, trajectory.info, valid)
-    figures = _Figures(trajectory.reward.sum(0), valid.sum(0), outcomes)
+    figures = _Figures(returns_of(trajectory), valid.sum(0), outcomes)
     return _evaluation(task, "jax", mode, seeds, figures)
 
 

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from structjax.likelihood import FitResult, nll, step_nll
+from structjax.fitting import FitResult
+from structjax.likelihood import nll, step_nll
 from structjax.memory import along, initial_memory
 from structjax.policy import weights
 
@@ -47,6 +48,7 @@ class FitReport:
       nll_start: of the written values, on the whole demonstration.
       nll_fitted: of the kept parameters, on the whole demonstration.
       restart_objectives: of every restart, as compared; the kept one is `best_restart`.
+        Those that a race stopped: as they stood then.
       converged: `late_gain`, the nats that the training curve gained from its third
         quarter to its end, is below 0.05, within two standard errors.
       saturation: action -> share of the demonstration's steps whose mean lies outside

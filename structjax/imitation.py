@@ -1,7 +1,7 @@
 """Imitation: fits a policy to a demonstration from several starts, chooses, reports.
 
 Compiled once per policy and configuration; the mathematics is in
-`structjax.likelihood`.
+`structjax.likelihood` and `structjax.fitting`.
 """
 
 import math
@@ -16,13 +16,12 @@ import numpy as np
 
 from structjax.errors import ProgramFailed, StructjaxError
 from structjax.fit_report import FitReport, fit_report
+from structjax.fitting import RACE_FROM, FitResult, fit, race
 from structjax.likelihood import (
     PRESETS,
     Anchor,
-    FitResult,
     ImitationConfig,
     Split,
-    fit,
     nll,
     split,
     squared_distance,
@@ -118,11 +117,14 @@ def _fit_all(
 ) -> FitResult:
     """Every strength `[S]` from every start `[R]`: results `[S, R, ...]`."""
 
-    def one(strength: jax.Array, start: Any) -> FitResult:
+    def one(strength: jax.Array, start: Any, find: Callable = fit) -> FitResult:
         pulled = anchor._replace(strength=strength)
-        return fit(policy, start, data, anchor=pulled, config=config, key=key)
+        return find(policy, start, data, anchor=pulled, config=config, key=key)
 
     rows = jax.vmap(one, in_axes=(None, 0))
+    number = jax.tree.leaves(starts)[0].shape[0]
+    if config.race and number >= RACE_FROM and config.num_updates > 1:
+        rows = partial(one, find=race)
     return jax.vmap(rows, in_axes=(0, None))(anchor.strength, starts)
 
 
@@ -169,14 +171,16 @@ def _run(
     starts = drawn if starts is None else starts
     results = _fit_all(policy, starts, data, anchor, config, key_fit)
     objective = np.asarray(results.objective)
-    if not np.isfinite(objective).any(axis=1).all():
+    finished = np.asarray(results.updates) == config.num_updates
+    comparable = np.isfinite(objective) & finished
+    if not comparable.any(axis=1).all():
         raise ProgramFailed(
             "no restart of the fit has a finite likelihood",
             kind="fit",
             hint="look for divisions, exp or large weights in the program, or raise "
             "the std floor",
         )
-    best = np.argmin(np.where(np.isfinite(objective), objective, np.inf), axis=1)
+    best = np.argmin(np.where(comparable, objective, np.inf), axis=1)
     return _Fitted(policy, anchor, results, best, observations, actions)
 
 

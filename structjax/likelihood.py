@@ -1,20 +1,17 @@
 """Maximum likelihood of a demonstration, near the program's written values.
 
 Pure functions, to be mapped over restarts, seeds, anchoring strengths and stacked
-demonstrations. `structjax.imitation` compiles them, chooses and reports.
+demonstrations: what `structjax.fitting` minimises.
 """
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 
-from structjax.memory import along, initial_memory
+from structjax.memory import along
 from structjax.ranges import real_number, whole_number
 
 Variables = Any
@@ -51,6 +48,9 @@ class ImitationConfig:
     """Strength of the pull towards the written values (unconstrained space)."""
     std_floor: float = 0.0
     """Least standard deviation, in units of the action's half range."""
+    race: bool = True
+    """Of 32 restarts or more, only the best quarter goes on after a quarter of the
+    updates."""
 
     def __post_init__(self) -> None:
         """Checks the ranges."""
@@ -181,215 +181,3 @@ class Anchor(NamedTuple):
     written: Variables
     mask: Variables
     strength: jax.Array
-
-
-class FitResult(NamedTuple):
-    """One fit. U updates; objectives are NLL + anchoring penalty.
-
-    Attributes:
-      variables: the kept parameters: those of the least objective seen on the held-out
-        steps if that is clearly less than the last ones', otherwise the last ones.
-      objective: what the fit is judged by: on the held-out steps, else on the training
-        steps.
-      train_nll, validation_nll: of the kept parameters; NaN without held-out steps.
-      train_curve: `[U]` minibatch NLL before each update.
-      validation_curve: `[U]` held-out NLL after each update (the last known one between
-        two looks); NaN without held-out steps.
-      gradient_norm: `[U]`.
-      nonfinite: number of gradient elements that were not finite (they count as 0).
-    """
-
-    variables: Variables
-    objective: jax.Array
-    train_nll: jax.Array
-    validation_nll: jax.Array
-    train_curve: jax.Array
-    validation_curve: jax.Array
-    gradient_norm: jax.Array
-    nonfinite: jax.Array
-
-
-def fit(
-    policy: Any,
-    start: Variables,
-    data: Split,
-    *,
-    anchor: Anchor,
-    config: ImitationConfig,
-    key: jax.Array,
-) -> FitResult:
-    """Minimises NLL + strength * squared distance to the written values by Adam.
-
-    A pure function of its arrays. Mapped over starts or strengths with one key, all see
-    the same minibatches.
-
-    Args:
-      policy: `apply(variables, obs [O]) -> (distribution, latents)`.
-      start: variables to start from.
-      data: the demonstration, cut by `split`.
-      anchor: the pull; its strength may be mapped over.
-      config: step size, updates, batch size, looks at the held-out steps.
-      key: chooses the minibatches; consumed.
-    """
-    step_size = optax.cosine_decay_schedule(
-        config.learning_rate, config.num_updates, config.final_learning_rate
-    )
-    optimiser = optax.adam(step_size)
-    held_out = data.held_observations.shape[0] > 0
-
-    def penalty(variables: Variables) -> jax.Array:
-        distance = squared_distance(variables, anchor.written, anchor.mask)
-        return anchor.strength * distance
-
-    make = _ordered if initial_memory(policy) else _independent
-    likelihood = make(policy, data, config.batch_size)
-
-    def loss(variables: Variables, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        value = likelihood.batch(variables, key)
-        return value + penalty(variables), value
-
-    def validate(variables: Variables) -> jax.Array:
-        return jnp.mean(likelihood.held(variables))
-
-    def update(carry: tuple, x: tuple) -> tuple[tuple, tuple]:
-        (variables, state, looked), (key, look) = carry, x
-        (_, value), gradient = jax.value_and_grad(loss, has_aux=True)(variables, key)
-        gradient, nonfinite = _finite(gradient)
-        change, state = optimiser.update(gradient, state, variables)
-        variables = optax.apply_updates(variables, change)
-        if held_out:
-            looked = jax.lax.cond(
-                look, partial(_look, validate, penalty), _keep, variables, looked
-            )
-        curves = (value, looked.latest, optax.tree.norm(gradient), nonfinite)
-        return (variables, state, looked), curves
-
-    value = validate(start) if held_out else jnp.full((), jnp.nan)
-    looked = _Looked(start, value + penalty(start), value)
-    index = jnp.arange(config.num_updates)
-    look = (index % config.validate_every == 0) | (index == config.num_updates - 1)
-    xs = (jax.random.split(key, config.num_updates), look)
-    (variables, _, looked), curves = jax.lax.scan(
-        update, (start, optimiser.init(start), looked), xs
-    )
-    if held_out:
-        variables = _clearly_better(
-            looked.variables,
-            variables,
-            lambda v: likelihood.held(v) + penalty(v),
-        )
-    train_nll = likelihood.training(variables)
-    held_nll = validate(variables) if held_out else value
-    return FitResult(
-        variables=variables,
-        objective=(held_nll if held_out else train_nll) + penalty(variables),
-        train_nll=train_nll,
-        validation_nll=held_nll,
-        train_curve=curves[0],
-        validation_curve=curves[1],
-        gradient_norm=curves[2],
-        nonfinite=curves[3].sum(),
-    )
-
-
-class _Likelihood(NamedTuple):
-    """Negative log-likelihoods of a demonstration's parts, functions of variables.
-
-    `batch` takes the minibatch's key too; `held` gives `[M]` values, the others means.
-    """
-
-    batch: Callable[[Variables, jax.Array], jax.Array]
-    training: Callable[[Variables], jax.Array]
-    held: Callable[[Variables], jax.Array]
-
-
-def _independent(policy: Any, data: Split, batch_size: int) -> _Likelihood:
-    """Steps stand alone: only those that are asked for are evaluated."""
-    return _Likelihood(
-        lambda variables, key: nll(
-            policy, variables, *_minibatch(key, data, batch_size)
-        ),
-        lambda variables: nll(policy, variables, data.observations, data.actions),
-        lambda variables: step_nll(
-            policy, variables, data.held_observations, data.held_actions
-        ),
-    )
-
-
-def _ordered(policy: Any, data: Split, batch_size: int) -> _Likelihood:
-    """Every evaluation leads the policy along the whole demonstration."""
-    training, held = jnp.asarray(data.training), jnp.asarray(data.held)
-    order = jnp.argsort(jnp.concatenate([training, held]))
-    observations = jnp.concatenate([data.observations, data.held_observations])[order]
-    actions = jnp.concatenate([data.actions, data.held_actions])[order]
-    number = training.shape[0]
-
-    def steps(variables: Variables) -> jax.Array:
-        return step_nll(policy, variables, observations, actions)
-
-    def batch(variables: Variables, key: jax.Array) -> jax.Array:
-        if number <= batch_size:
-            return jnp.mean(steps(variables)[training])
-        index = jax.random.randint(key, (batch_size,), 0, number)
-        return jnp.mean(steps(variables)[training[index]])
-
-    return _Likelihood(
-        batch,
-        lambda variables: jnp.mean(steps(variables)[training]),
-        lambda variables: steps(variables)[held],
-    )
-
-
-class _Looked(NamedTuple):
-    """The best parameters on the held-out steps so far, and the latest NLL there."""
-
-    variables: Variables
-    objective: jax.Array
-    latest: jax.Array
-
-
-def _look(
-    validate: Callable, penalty: Callable, variables: Variables, looked: _Looked
-) -> _Looked:
-    value = validate(variables)
-    objective = value + penalty(variables)
-    better = (objective < looked.objective) | jnp.isnan(looked.objective)
-    kept = jax.tree.map(
-        lambda new, old: jnp.where(better, new, old), variables, looked.variables
-    )
-    return _Looked(kept, jnp.where(better, objective, looked.objective), value)
-
-
-def _clearly_better(
-    best: Variables, last: Variables, objective: Callable[[Variables], jax.Array]
-) -> Variables:
-    """The best parameters if they beat the last by two standard errors, else the last.
-
-    The best of many looks at few held-out steps is partly luck: without this rule a fit
-    of a short demonstration can end at a moment on its way. `objective` gives `[M]`
-    values, compared step by step.
-    """
-    gain = objective(last) - objective(best)
-    error = jnp.std(gain) / math.sqrt(gain.shape[0])
-    ahead = (jnp.mean(gain) > 2 * error) | ~jnp.isfinite(jnp.mean(gain))
-    return jax.tree.map(lambda b, e: jnp.where(ahead, b, e), best, last)
-
-
-def _keep(variables: Variables, looked: _Looked) -> _Looked:
-    return looked
-
-
-def _minibatch(key: jax.Array, data: Split, size: int) -> tuple[jax.Array, jax.Array]:
-    """Steps drawn with replacement; all of them when they are not more than `size`."""
-    number = data.observations.shape[0]
-    if number <= size:
-        return data.observations, data.actions
-    index = jax.random.randint(key, (size,), 0, number)
-    return data.observations[index], data.actions[index]
-
-
-def _finite(gradient: Variables) -> tuple[Variables, jax.Array]:
-    """The gradient with 0 for NaN and infinities, and how many there were."""
-    bad = [jnp.sum(~jnp.isfinite(leaf)) for leaf in jax.tree.leaves(gradient)]
-    clean = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0.0), gradient)
-    return clean, jnp.sum(jnp.stack(bad))

@@ -39,6 +39,14 @@ EVALUATION = {
 FINDING = {"name": str, "status": str, "text": str, "seconds": Maybe(float)}
 DIAGNOSIS = {"columns": str, "episodes": int, "invariants": str, "returns": [float]}
 VALUES = Each(float)
+START = {
+    "path": str,
+    "semantic_hash": str,
+    "values_hash": str,
+    "tuned": bool,
+    "spent": Maybe({"resets": int, "llm_calls": int}),
+}
+"""The policy that a refinement run was started from."""
 
 _RUN: dict[str, Any] = {
     "task": str,
@@ -50,6 +58,7 @@ _RUN: dict[str, Any] = {
     "resumed": Maybe(int),
     "sandbox": Maybe(dict),
     "best_round": Maybe(int),
+    "start": Maybe(START),
 }
 _ROUND = {
     "round": int,

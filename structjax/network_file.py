@@ -79,7 +79,7 @@ def load_network(path: Path, task: Task) -> LoadedNetwork:
         raise StructjaxError(
             f"{path} was made for task {saved.get('task')!r}",
             kind="policy",
-            hint=f"--task is {task.name!r}",
+            hint=f"the task here is {task.name!r}",
         )
     try:
         options = saved["network"]

@@ -312,5 +312,5 @@ def _same_task(name: Any, task: Task, path: Path) -> None:
         raise StructjaxError(
             f"{path} was made for task {name!r}",
             kind="policy",
-            hint=f"--task is {task.name!r}",
+            hint=f"the task here is {task.name!r}",
         )

@@ -229,3 +229,9 @@ def history_lines(
         line = gate_line(gate, outcomes=outcomes)
         lines.append(f"- round {index}: {line}; {verdict}{mark}. {words}")
     return "\n".join(lines)
+
+
+def shortened(words: str, limit: int = 600) -> str:
+    """The model's words in one line, for the history."""
+    line = " ".join(words.split())
+    return line if len(line) <= limit else line[: limit - 3] + "..."

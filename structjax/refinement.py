@@ -34,6 +34,7 @@ from structjax.prompting import (
     gate_line,
     generate_prompt,
     history_lines,
+    shortened,
 )
 from structjax.ranges import MAX_SEED, real_number, whole_number
 from structjax.rounds import (
@@ -41,11 +42,13 @@ from structjax.rounds import (
     GateValues,
     diagnose_candidate,
     fit_candidate,
+    fit_section,
     gate_values,
     same_program,
     table_path,
 )
 from structjax.runs import RunDirectory
+from structjax.start_policy import StartPolicy
 from structjax.table import load_table
 from structjax.tasks.base import Task
 
@@ -127,6 +130,7 @@ class Loop:
     analyst: Analyst
     config: RefinementConfig
     demonstration: Demonstration | None = None
+    start: StartPolicy | None = None
     progress: Callable[[str], None] = lambda text: None
     rounds: list[Round] = field(default_factory=list)
     best: int = 0
@@ -136,8 +140,7 @@ class Loop:
     def play(self) -> tuple[str, str]:
         """All rounds; returns the status and the reason of the stop."""
         try:
-            self._generate()
-            self._add("First program.")
+            self._begin()
             for index in range(self.config.rounds):
                 program, words = self._revise(index)
                 if self._unchanged(program):
@@ -163,9 +166,29 @@ class Loop:
         return parse(extract_program(text), self.task.schema)
 
     def _unchanged(self, program: Program) -> bool:
-        return bool(self.rounds) and same_program(
-            program, self.rounds[-1].candidate.program
-        )
+        """Whether the program is that of the last round, as kept or as shown."""
+        if not self.rounds:
+            return False
+        last = self.rounds[-1].candidate
+        shown = [parse(last.text, self.task.schema)] if last.tuned else []
+        return any(same_program(program, known) for known in [last.program, *shown])
+
+    def _begin(self) -> None:
+        """Round 0: the policy that the run is started from, or the model's first."""
+        if self.start is None:
+            self._generate()
+            self._add("First program.")
+            return
+        try:
+            self._fit_and_gate(self.start.program)
+        except ProgramFailed as error:
+            raise StructjaxError(
+                f"the run cannot start from {self.start.facts.path}: {error}",
+                kind=error.kind,
+                hint="`structjax diagnose` or `rollout` show more; mend it, or begin "
+                "without --start",
+            ) from error
+        self._add("The program that the run was started from.")
 
     def _generate(self) -> None:
         self.progress("asking for the first program")
@@ -177,27 +200,31 @@ class Loop:
 
     def _try_out(self, program: Program) -> str:
         """Fits and gates a program for the next round; what failed, if anything."""
-        index = len(self.rounds)
-        self.progress(f"round {index}: fit and gate")
         try:
-            candidate = fit_candidate(
-                self.run,
-                index,
-                program,
-                self.task,
-                fit=self.config.fit,
-                demonstration=self.demonstration,
-                config=self.config.imitation,
-                seed=self.config.seed,
-                attempt=self.failures,
-            )
-            self.tried = candidate, gate_values(self.run, candidate)
+            self._fit_and_gate(program)
         except ProgramFailed as error:
             self.failures += 1
-            self.progress(f"round {index}: the program failed: {error}")
+            self.progress(f"round {len(self.rounds)}: the program failed: {error}")
             return f"The program could be read, but not used: {error}."
         self.failures = 0
         return ""
+
+    def _fit_and_gate(self, program: Program) -> None:
+        index = len(self.rounds)
+        self.progress(f"round {index}: fit and gate")
+        candidate = fit_candidate(
+            self.run,
+            index,
+            program,
+            self.task,
+            fit=self.config.fit,
+            demonstration=self.demonstration,
+            config=self.config.imitation,
+            seed=self.config.seed,
+            attempt=self.failures,
+            start=self.start if index == 0 else None,
+        )
+        self.tried = candidate, gate_values(self.run, candidate)
 
     def _add(self, words: str) -> None:
         """Adds the program tried out last; it is the best unless it is refused."""
@@ -305,7 +332,7 @@ class Loop:
             return head, "# Results\n\n(no feedback in this run)"
         if self.config.feedback == "reward":
             return head, f"# Results\n\n{gate}"
-        results = f"# Results\n\n{gate}{_fit_text(current.candidate)}"
+        results = f"# Results\n\n{gate}{fit_section(current.candidate)}"
         results += f"\n## Built-in checks\n\n{diagnosis['invariants']}"
         table = table_path(self.run, index)
         if self.config.feedback == "table":
@@ -333,12 +360,14 @@ class Loop:
         return decision, None
 
     def _note(self, index: int) -> str:
-        fitted = " (fitted values in place)" if self.rounds[index].candidate.fit else ""
-        return f" of round {index}{fitted}"
+        candidate = self.rounds[index].candidate
+        tuned = " (tuned values in place)" if candidate.tuned else ""
+        values = " (fitted values in place)" if candidate.fit else tuned
+        return f" of round {index}{values}"
 
     def _history(self) -> str:
         return history_lines(
-            [(r.candidate.index, r.gate, _shorten(r.words)) for r in self.rounds],
+            [(r.candidate.index, r.gate, shortened(r.words)) for r in self.rounds],
             self.best,
             outcomes=self._tells_outcomes,
         )
@@ -366,15 +395,3 @@ class Loop:
             "what you learned from the refused one:\n\n"
             f"```python\n{best.candidate.text.strip()}\n```"
         )
-
-
-def _shorten(words: str, limit: int = 600) -> str:
-    """The model's words in one line, for the history."""
-    line = " ".join(words.split())
-    return line if len(line) <= limit else line[: limit - 3] + "..."
-
-
-def _fit_text(candidate: Candidate) -> str:
-    if not candidate.fit:
-        return ""
-    return f"\n## Fit\n\n{candidate.fit['text']}\n"

@@ -167,6 +167,14 @@ def _recorded(policy, variables, task, params, starts, key, mode):  # type: igno
     return rollout(policy, variables, task, params, starts, key=key, mode=mode)
 
 
+def returns_of(trajectory: Trajectory) -> np.ndarray:
+    """The return of each recorded episode `[B]`, the same digits as `play` gives.
+
+    Both are summed by XLA; NumPy would add in another order.
+    """
+    return np.asarray(jnp.asarray(trajectory.reward).sum(0))
+
+
 @partial(jax.jit, static_argnames=("policy", "task", "mode"))
 def _totals(policy, variables, task, params, starts, key, mode):  # type: ignore[no-untyped-def]
     """The same rollout, summed over time: XLA drops what nobody asks for."""

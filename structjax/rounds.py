@@ -23,14 +23,15 @@ from structjax.forms import Each, Many, Maybe
 from structjax.imitation import AnchoredFit, ImitationConfig, fit_anchored, fit_best
 from structjax.language.hashing import interface_hash, semantic_hash
 from structjax.language.parse import Program
-from structjax.language.render import render
+from structjax.language.substitute import with_values
 from structjax.ledger import Ledger
 from structjax.manifest import DIAGNOSIS, VALUES
 from structjax.outcomes import read_back
 from structjax.policy import StructuredPolicy, initial_values, variables_from, weights
 from structjax.prompting import FitMode, table_columns
-from structjax.rollout import Mode, Trajectory, collect, play_stacked
+from structjax.rollout import Mode, Trajectory, collect, play_stacked, returns_of
 from structjax.runs import RunDirectory, write_atomic, write_json
+from structjax.start_policy import StartPolicy
 from structjax.table import (
     RolloutTable,
     build_table,
@@ -50,6 +51,7 @@ class Candidate:
       values: constrained weight values by name.
       fit: report of the fit, JSON-ready; empty for `none`.
       attempt: how many programs failed before in this round.
+      tuned: whether the values are a tuned policy's as it came, not its author's.
     """
 
     index: int
@@ -58,6 +60,7 @@ class Candidate:
     fit: Mapping[str, Any]
     task: Task
     attempt: int = 0
+    tuned: bool = False
 
     @property
     def policy(self) -> StructuredPolicy:
@@ -72,7 +75,7 @@ class Candidate:
     @property
     def text(self) -> str:
         """The program as text; fitted values in place, to four significant digits."""
-        if not self.fit:
+        if not (self.fit or self.tuned):
             return self.program.source.strip()
         return fitted_text(self.program, self.values)
 
@@ -80,7 +83,7 @@ class Candidate:
 def fitted_text(program: Program, values: Mapping[str, float]) -> str:
     """The program with values in place of the written ones, for reading."""
     short = {name: float(number(value)) for name, value in values.items()}
-    return render(program.structure, program.docs, short)
+    return with_values(program, short).strip()
 
 
 def same_program(first: Program, second: Program) -> bool:
@@ -101,8 +104,11 @@ def fit_candidate(
     config: ImitationConfig,
     seed: int,
     attempt: int = 0,
+    start: StartPolicy | None = None,
 ) -> Candidate:
     """Saves the program, fits it as asked, saves the values.
+
+    Without a fit they are the written ones, or the exact ones of a given start.
 
     Raises:
       ProgramFailed: it cannot be fitted; the next attempt at this round may.
@@ -113,6 +119,8 @@ def fit_candidate(
         values, report = fit_program(
             program, task, fit, demonstration, config, seed, run.ledger
         )
+        if start is not None and not report:
+            values = dict(start.values)
         arrays: dict[str, Any] = {k: np.float32(v) for k, v in values.items()}
         np.savez(run.path / "params" / f"r{index}.npz", **arrays)
         write_json(
@@ -129,7 +137,9 @@ def fit_candidate(
 
     form = {"values": VALUES, "fit": dict}
     result = run.step(_step(index, "fit", attempt), compute, form)
-    return Candidate(index, program, result["values"], result["fit"], task, attempt)
+    found = result["values"], result["fit"]
+    tuned = start is not None and start.facts.tuned and not found[1]
+    return Candidate(index, program, *found, task, attempt, tuned)
 
 
 def _step(index: int, name: str, attempt: int) -> str:
@@ -204,6 +214,11 @@ def fit_text(report: FitReport) -> str:
             f"{', '.join(report.dead) or 'none'}.",
         ]
     )
+
+
+def fit_section(candidate: Candidate) -> str:
+    """What a fit did, for a prompt; empty without one."""
+    return f"\n## Fit\n\n{candidate.fit['text']}\n" if candidate.fit else ""
 
 
 def anchored_text(fit: AnchoredFit) -> str:
@@ -300,7 +315,7 @@ def diagnose_candidate(
             "columns": table_columns(task, candidate.program.structure),
             "episodes": len(task.seeds["debug"]),
             "invariants": summary(results),
-            "returns": trajectory.reward.sum(0),
+            "returns": returns_of(trajectory),
         }
 
     result: dict[str, Any] = run.step(f"r{candidate.index}/rollout", compute, DIAGNOSIS)

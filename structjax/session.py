@@ -27,6 +27,14 @@ from structjax.report import write_report
 from structjax.rollout import collect
 from structjax.rounds import Candidate, candidate_table
 from structjax.runs import RunDirectory, default_directory
+from structjax.start_policy import (
+    RECORD,
+    StartFacts,
+    StartPolicy,
+    check_start,
+    load_start,
+    restored_start,
+)
 from structjax.table import save_table
 from structjax.tasks.base import Task
 
@@ -45,6 +53,7 @@ class Outcome(NamedTuple):
         failed.
       ledger: everything counted.
       notes: e.g. prompts that differ from the replayed transcript.
+      start: the policy that the run was started from, if it was.
     """
 
     run: Path
@@ -57,6 +66,7 @@ class Outcome(NamedTuple):
     test_returns: list[list[float | None]]
     ledger: Ledger
     notes: tuple[str, ...]
+    start: StartFacts | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The object `structjax refine --json` prints, without the seconds."""
@@ -86,6 +96,7 @@ class Outcome(NamedTuple):
             "sampled_evaluation": self.sampled,
             "ledger": asdict(self.ledger),
             "notes": list(self.notes),
+            "start": None if self.start is None else asdict(self.start),
             "report": str(self.run / "report.html"),
         }
 
@@ -96,6 +107,7 @@ def refine(
     *,
     config: RefinementConfig,
     demonstration: Demonstration | None = None,
+    start: Path | str | None = None,
     directory: Path | None = None,
     resume: bool = False,
     options: Mapping[str, Any] | None = None,
@@ -110,6 +122,8 @@ def refine(
       model: what answers; a `ReplayModel` replays.
       config: everything that changes the result.
       demonstration: for the fits `imitation` and `anchored`.
+      start: the policy to begin with, as `load_policy` takes it, instead of asking for
+        a first program; a resumed run has it already and does not read it again.
       directory: the run directory; a new one below `runs/` when omitted.
       resume: continue the run in `directory`.
       options: further facts for the manifest, compared on resume.
@@ -120,20 +134,27 @@ def refine(
     Raises:
       StructjaxError: anything a user can mend; the run stays resumable.
     """
-    _check_transcript(model, task)
+    _check_task(model, task)
     directory = default_directory(task.name) if directory is None else directory
-    settings = {**asdict(config), **(options or {})}
+    named = None if start is None else str(start)
+    settings = {**asdict(config), "start": named, **(options or {})}
+    given = None if named is None or resume else load_start(named, task)
+    if isinstance(model, ReplayModel) and not resume:
+        check_start(model, given)
     with _open(directory, task, settings, resume, command) as run:
         run.manifest["device"] = device()
         run.manifest["model"] = dict(model.description)
         _note_sandbox(run, sandbox)
+        begun = None if named is None else _kept_start(run, named, given, task)
         run.save_manifest()
         progress(f"run directory {run.path}")
         header = {**model.description, "task": task.name, "config": settings}
+        if begun is not None:
+            header["start"] = asdict(begun.facts)
         transcript = Transcript(run.path / "llm.jsonl", header=header)
         recorded = RecordedModel(model, transcript)
         loop = _loop(task, run, recorded, transcript, config, demonstration, sandbox)
-        loop.progress = progress
+        loop.progress, loop.start = progress, begun
         try:
             status, reason = loop.play()
         finally:
@@ -142,7 +163,24 @@ def refine(
     return outcome
 
 
-def _check_transcript(model: LanguageModel, task: Task) -> None:
+def _kept_start(
+    run: RunDirectory, named: str, given: StartPolicy | None, task: Task
+) -> StartPolicy:
+    """The start as the run keeps it, so that a resumed one does not read it again."""
+
+    def compute() -> dict[str, Any]:
+        # A resumed run is not given it, and lacks it if it was killed right here.
+        begun = given or load_start(named, task)
+        if begun.note:
+            run.manifest["notes"].append(begun.note)
+        return begun.record()
+
+    begun = restored_start(run.step("start", compute, RECORD), task)
+    run.manifest["start"] = asdict(begun.facts)
+    return begun
+
+
+def _check_task(model: LanguageModel, task: Task) -> None:
     """Refuses to replay what was recorded on another task."""
     recorded = model.header.get("task") if isinstance(model, ReplayModel) else None
     if recorded not in (None, task.name):
@@ -257,6 +295,7 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
         test_returns=test_returns,
         ledger=run.ledger,
         notes=tuple(notes),
+        start=loop.start.facts if loop.start else None,
     )
     return outcome
 

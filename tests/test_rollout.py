@@ -11,7 +11,8 @@ from structjax.evaluation import evaluate
 from structjax.language.parse import parse
 from structjax.ledger import Ledger
 from structjax.policy import StructuredPolicy, initial_values, variables_from
-from structjax.rollout import collect, play, play_stacked
+from structjax.rollout import collect, play, play_stacked, returns_of
+from structjax.tasks.loading import load_task
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +123,14 @@ def test_a_reward_that_is_not_finite_is_an_error(pushing):
 
     with pytest.raises(StructjaxError, match="reward that is not finite"):
         play(*pushing, toy_task(poisoned), [1000], key=jax.random.key(0))
+
+
+def test_recorded_episodes_have_the_returns_of_played_ones_to_the_digit():
+    task = load_task("pendulum")  # 200 steps: the order of a sum shows
+    program = "def policy(obs):\n    return action(torque=normal(-obs.sin_angle))\n"
+    structure = parse(program, task.schema).structure
+    policy = StructuredPolicy(structure, task.schema)
+    arm = policy, variables_from(structure, initial_values(structure)), task
+    seeds = task.seeds["test"]
+    recorded = returns_of(collect(*arm, seeds, key=jax.random.key(0)))
+    np.testing.assert_array_equal(recorded, evaluate(*arm, seeds).returns)

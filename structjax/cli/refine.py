@@ -32,13 +32,18 @@ class Refine:
     the last line is {"run", "status", "best_round", "rounds": [{"round", "accepted",
     "gate_mean", "gate_std", "gate_worst", "gate_outcomes"}], "evaluation": as of
     `evaluate`, "ledger": {"resets", "env_steps", "llm_calls", "input_tokens",
-    "output_tokens", "replayed_calls"}, "seconds": {"total", "compile"}, "report"}.
+    "output_tokens", "replayed_calls"}, "start": null or {"path", "semantic_hash",
+    "values_hash", "tuned", "spent"}, "seconds": {"total", "compile"}, "report"}.
     """
 
     task: tyro.conf.Positional[str | None] = None
     """Name of a task (`structjax tasks`), or path/to/file.py:function."""
     demonstration: str = "none"
     """Name or file of a demonstration, or none."""
+    start: str | None = None
+    """Begin from this policy instead of asking for a first program: a program (.py) as
+    written, a saved policy (.json), or a run of `refine` or `rl` (its best). Round 0 is
+    that policy; what it has cost before is not counted."""
     model: Literal["replay", "manual", "openai", "scripted"] = "replay"
     """What answers: a transcript, prompt and reply files, an API, a JSON script."""
     transcript: str | None = None
@@ -102,6 +107,7 @@ class Refine:
                     self._model(task.name, directory),
                     config=self.config,
                     demonstration=demonstration,
+                    start=self.start,
                     directory=directory,
                     resume=self.resume is not None,
                     options={"demonstration": self.demonstration, "model": self.model},
@@ -211,6 +217,7 @@ def summary(outcome: Outcome, seconds: dict[str, float]) -> str:
         f"{ledger.total_resets} with gate, selection and demonstration",
         f"LLM         {ledger.llm_calls} live and {ledger.replayed_calls} replayed "
         f"calls, {ledger.input_tokens} tokens in, {ledger.output_tokens} out",
+        *([f"start       {outcome.start.line()}"] if outcome.start else []),
         f"seconds     {seconds['total']:.1f}, {seconds['compile']:.1f} to compile",
         *(f"note        {note}" for note in outcome.notes),
         f"run         {outcome.run}",

@@ -48,7 +48,13 @@ class Rollout:
         from structjax.diagnostics.invariants import run_invariants, summary
         from structjax.ledger import Ledger
         from structjax.policy_file import load_policy, policy_task
-        from structjax.rollout import broken_steps, check_finite, collect, play
+        from structjax.rollout import (
+            broken_steps,
+            check_finite,
+            collect,
+            play,
+            returns_of,
+        )
         from structjax.rounds import Candidate, candidate_table
         from structjax.table import save_table
 
@@ -90,7 +96,7 @@ class Rollout:
         if broken:
             print(summary(results), file=sys.stderr if self.json else sys.stdout)
             check_finite(broken, len(table.frame))
-        returns = trajectory.reward.sum(0)
+        returns = returns_of(trajectory)
         if self.json:
             print_json(
                 {

@@ -59,7 +59,7 @@ def render(
     """
     docs = docs or {}
     values = {
-        p.name: _inside(values[p.name], p) if values and p.name in values else p.initial
+        p.name: inside(values[p.name], p) if values and p.name in values else p.initial
         for p in structure.parameters
     }
     implied = _implied(structure)
@@ -102,7 +102,7 @@ def _implied(structure: Structure) -> set[str]:
     }
 
 
-def _inside(value: float, parameter: Parameter) -> float:
+def inside(value: float, parameter: Parameter) -> float:
     """A fitted value; on a bound, as saturation can leave it, just inside."""
     low, high = parameter.low, parameter.high
     margin = INSIDE if low is None or high is None else INSIDE * (high - low)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from structjax.language.problem import Problems
 
-MAX_NODES = 14_000
+MAX_NODES = 12_000
 MAX_DEPTH = 100
 MAX_NUMBER = 1e30
 

@@ -107,6 +107,10 @@ class ReplayModel:
         self._served[request.slot] = occurrence + 1
         return replace(call.reply, replayed=True)
 
+    def answers(self, slot: str) -> bool:
+        """Whether a reply is recorded under a slot."""
+        return slot in self._calls
+
     def findings(self, slot: str) -> list[dict[str, Any]] | None:
         """The recorded output of a slot's diagnostics; None when there is none."""
         return last_findings(self._records, slot)

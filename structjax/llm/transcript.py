@@ -22,13 +22,19 @@ from typing import Any, NamedTuple
 from structjax.errors import StructjaxError
 from structjax.forms import Maybe, mismatch
 from structjax.llm.model import Reply, Request, clean_text, redact, request_content
+from structjax.manifest import START
 
 VERSION = 1
 _TRIES = Maybe([{"maybe_billed": bool}])
 _PLACE = {"slot": str, "attempt": int}
 _MESSAGE = {"role": str, "content": str}
 FORMS: dict[str, dict[str, Any]] = {
-    "header": {"task": Maybe(str), "model": Maybe(str), "provider": Maybe(str)},
+    "header": {
+        "task": Maybe(str),
+        "model": Maybe(str),
+        "provider": Maybe(str),
+        "start": Maybe(START),
+    },
     "request": {**_PLACE, "key": str, "req": {"messages": Maybe([_MESSAGE])}},
     "response": {
         **_PLACE,

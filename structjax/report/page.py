@@ -16,12 +16,14 @@ from structjax.language.parse import Program
 from structjax.ledger import Ledger
 from structjax.manifest import FINDING, read_finished, read_manifest, task_spec
 from structjax.outcomes import read_back, table_rows
+from structjax.policy import initial_values
 from structjax.policy_file import read_program, saved_round
 from structjax.report.charts import rounds_chart
 from structjax.report.episodes import episode_data
 from structjax.report.graph import graph_svg
 from structjax.rounds import fitted_text
 from structjax.runs import best_round, finished_rounds, write_atomic
+from structjax.start_policy import start_facts
 from structjax.table import load_table
 from structjax.tasks.base import Task
 from structjax.tasks.loading import load_task
@@ -104,6 +106,7 @@ def _unfinished(run: Path, manifest: dict[str, Any]) -> str:
         f"<h1>{escape(manifest['task'])}: refinement run, unfinished</h1>"
         f"<p class=lead>status {escape(manifest['status'])} · round "
         f"{manifest['best_round']} is the best so far; not evaluated yet</p>"
+        f"{_start(manifest)}"
         f"<table><tr><th>round<th>gate<th>gate mean<th>gate worst</tr>{rows}</table>"
     )
 
@@ -140,7 +143,8 @@ def _head(manifest: dict[str, Any]) -> str:
         f"<h1>{escape(manifest['task'])}: refinement run</h1><p class=lead>status "
         f"{escape(manifest['status'] + reason)} · answered by "
         f"{escape(str(model.get('model')))} ({escape(str(model.get('provider')))})"
-        f"</p><div class=cards>{''.join(cards)}</div>{_outcomes(mean, sampled)}{notes}"
+        f"</p>{_start(manifest)}<div class=cards>{''.join(cards)}</div>"
+        f"{_outcomes(mean, sampled)}{notes}"
     )
 
 
@@ -218,13 +222,27 @@ def _best(
 ) -> str:
     program, values = best
     fitted = manifest["config"].get("fit") != "none"
-    text = fitted_text(program, values) if fitted else program.source.strip()
+    tuned = manifest["best_round"] == 0 and _tuned_start(manifest)
+    text = program.source.strip()
+    if fitted or tuned:
+        text = fitted_text(program, values)
     svg = graph_svg(program.structure, program.docs, values)
     written = " with fitted weights" if fitted else ""
     return (
         f"<h2>The best program{written} (round {manifest['best_round']})</h2>"
         f"<pre>{escape(text)}</pre><h3>Its graph</h3><div class=scroll>{svg}</div>"
     )
+
+
+def _tuned_start(manifest: dict[str, Any]) -> bool:
+    """Whether round 0 has the values of a tuned policy, all digits of them."""
+    return bool(manifest.get("start") and manifest["start"]["tuned"])
+
+
+def _start(manifest: dict[str, Any]) -> str:
+    if not manifest.get("start"):
+        return ""
+    return f"<p>started from {escape(start_facts(manifest['start']).line())}</p>"
 
 
 def _episodes(run: Path, manifest: dict[str, Any], task: Task) -> str:
@@ -289,6 +307,10 @@ def _edits(
     """Per revision: the findings that led to it, the words, the diff."""
     rounds, extra_tests = manifest["rounds"], manifest["config"]["extra_tests"]
     parts = ["<h2>Edits, and the findings that led to them</h2>"]
+    texts = [program.source for program, _ in programs]
+    if _tuned_start(manifest):
+        first = programs[0][0]
+        texts[0] = fitted_text(first, initial_values(first.structure)) + "\n"
     best = 0
     asked = ["revise", *(f"extra{i}" for i in range(1, extra_tests))]
     extra = [(name, f"additional checks {i}") for i, name in enumerate(asked, 1)]
@@ -315,7 +337,7 @@ def _edits(
             _findings(run, f"r{index}", f"generated checks of round {index}"),
             *(_findings(run, f"r{index}_{name}", title) for name, title in extra),
             f"<details open><summary>diff against round {best}</summary>",
-            _diff(programs[best][0].source, programs[index + 1][0].source),
+            _diff(texts[best], texts[index + 1]),
             "</details>",
         ]
     return "".join(parts)

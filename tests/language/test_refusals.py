@@ -239,17 +239,20 @@ def test_own_weight_in_the_place_of_an_implied_std():
 
 
 def test_a_program_that_compiles_to_too_much_is_refused_with_its_size():
-    # Three operators a line, in no order that repeats, and one in the head.
-    signs = random.Random(0).choices("+-", k=1500)
-    lines = [f"b{i} = w * w {s} {i} * w" for i, s in enumerate(signs)]
-    parse(program(*lines[:1300], "a = 1"), SMALL)
+    # Nine operators a line, in no order that repeats, and one in the head.
+    signs = random.Random(0).choices("+-", k=500)
+    lines = [
+        f"b{i} = w * w {s} {i} * w {s} {i} * w * w {s} {i} * w * w"
+        for i, s in enumerate(signs)
+    ]
+    parse(program(*lines[:440], "a = 1"), SMALL)
     assert problems(program(*lines, "a = 1")) == [
         "TOO_LONG line 1: the program expands to 4,501 operations; at most 4,000 are "
         "accepted; use operators on vectors"
     ]
     # The same line again and again is a loop.
     parse(
-        program(*(f"b{i} = w * obs.speed + {i}" for i in range(1500)), "a = 1"), SMALL
+        program(*(f"b{i} = w * obs.speed + {i}" for i in range(1400)), "a = 1"), SMALL
     )
 
 

@@ -1,0 +1,192 @@
+"""The policy that a refinement run begins with, in place of the model's first one."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from structjax.errors import StructjaxError
+from structjax.language.hashing import semantic_hash
+from structjax.language.heads import std_bounds
+from structjax.language.parse import Program, parse
+from structjax.language.structure import Number
+from structjax.language.substitute import with_least_stds, with_values
+from structjax.ledger import Ledger
+from structjax.llm.replay import ReplayModel
+from structjax.manifest import START, VALUES, read_manifest
+from structjax.policy import initial_values
+from structjax.policy_file import LoadedPolicy, load_policy
+from structjax.starts import floor_values, std_parameters
+from structjax.tasks.base import Task
+
+RECORD = {**START, "program": str, "values": VALUES}
+"""The form of `StartPolicy.record`."""
+
+
+@dataclass(frozen=True)
+class StartFacts:
+    """What manifest, transcript and summary say of a start.
+
+    Attributes:
+      path: of the policy, as it was named.
+      semantic_hash: of its program.
+      values_hash: of the values of its weights.
+      tuned: whether they are others than its author wrote, in single precision.
+      spent: what the run it comes from has counted, if it comes from one.
+    """
+
+    path: str
+    semantic_hash: str
+    values_hash: str
+    tuned: bool
+    spent: Mapping[str, int] | None = None
+
+    def line(self) -> str:
+        """The start in one line, with what is not counted."""
+        own = "its own resets and calls are not counted here"
+        if self.spent:
+            own += (
+                f": its run has {self.spent['resets']} resets and "
+                f"{self.spent['llm_calls']} LLM calls"
+            )
+        return f"{self.path} ({own})"
+
+
+@dataclass(frozen=True, eq=False)
+class StartPolicy:
+    """A program with the values that a run begins with.
+
+    Attributes:
+      facts: where it comes from.
+      program: with these values as the written ones, if they are not already.
+      values: constrained weight values by name, exactly the policy's.
+      note: what the user is to know of it.
+    """
+
+    facts: StartFacts
+    program: Program
+    values: Mapping[str, float]
+    note: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """Everything, JSON-ready; `restored_start` reads it."""
+        return {
+            **asdict(self.facts),
+            "program": self.program.source,
+            "values": dict(self.values),
+        }
+
+
+def load_start(path: Path | str, task: Task) -> StartPolicy:
+    """A start from what `load_policy` takes.
+
+    The std floor of a trained policy becomes part of the program and its values.
+
+    Raises:
+      StructjaxError: nothing of that kind there, or made for another task.
+    """
+    found = load_policy(path, task)
+    values = floor_values(found.policy, found.values)
+    values = {name: float(value) for name, value in values.items()}
+    program = _floored(found, task)
+    tuned = program is not found.program or _differ(values, program)
+    if tuned:
+        program = parse(with_values(program, values), task.schema)
+    hashes = semantic_hash(program.structure), values_hash(values)
+    facts = StartFacts(str(path), *hashes, tuned, _spent(path))
+    return StartPolicy(facts, program, values, found.note)
+
+
+def restored_start(record: Mapping[str, Any], task: Task) -> StartPolicy:
+    """The start that a run keeps."""
+    program = parse(record["program"], task.schema)
+    return StartPolicy(start_facts(record), program, record["values"])
+
+
+def start_facts(entry: Mapping[str, Any]) -> StartFacts:
+    """The facts in a manifest, a transcript's header or a record."""
+    hashes = entry["semantic_hash"], entry["values_hash"]
+    return StartFacts(entry["path"], *hashes, entry["tuned"], entry.get("spent"))
+
+
+def check_start(model: ReplayModel, start: StartPolicy | None) -> None:
+    """Refuses to replay what was recorded from another start.
+
+    Raises:
+      StructjaxError: the recorded replies are not about this policy's rounds.
+    """
+    transcript = f"the transcript {model.name}"
+    entry = model.header.get("start")
+    if entry is None:
+        if start is not None and model.answers("generate"):
+            raise StructjaxError(
+                f"{transcript} has a first program of its own: it was not recorded "
+                f"from {start.facts.path}",
+                kind="transcript",
+                hint="leave out --start, or let a model answer: --model openai or "
+                "manual",
+            )
+        return
+    recorded = start_facts(entry)
+    if start is None:
+        raise StructjaxError(
+            f"{transcript} was recorded from the policy {recorded.path} (semantic hash "
+            f"{recorded.semantic_hash[:12]})",
+            kind="transcript",
+            hint=f"name it: --start {recorded.path}",
+        )
+    for what in ("semantic_hash", "values_hash"):
+        ours, theirs = getattr(start.facts, what), getattr(recorded, what)
+        if ours != theirs:
+            raise StructjaxError(
+                f"{transcript} was recorded from another policy than "
+                f"{start.facts.path}: its {what.replace('_', ' ')} is "
+                f"{theirs[:12]}, not {ours[:12]}",
+                kind="transcript",
+                hint=f"name the one it was recorded from (then at {recorded.path})",
+            )
+
+
+def values_hash(values: Mapping[str, float]) -> str:
+    """Hash of weight values by name."""
+    text = json.dumps(sorted(values.items()), separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _differ(values: Mapping[str, float], program: Program) -> bool:
+    """Whether some value is not the written one in single precision."""
+    written = initial_values(program.structure)
+    return any(np.float32(values[k]) != np.float32(v) for k, v in written.items())
+
+
+def _floored(found: LoadedPolicy, task: Task) -> Program:
+    """The program with the policy's std floor in the stds that are no weights."""
+    structure, floor = found.program.structure, found.policy.std_floor
+    if floor <= 0:
+        return found.program
+    actions = {action.name: action for action in task.schema.actions}
+    by_value, least = std_parameters(structure), {}
+    for head in structure.heads:
+        std = head.arguments[-1]
+        if head.family == "categorical" or getattr(std, "name", None) in by_value:
+            continue
+        limit = floor * std_bounds(head.family, actions[head.action])[1]
+        if not (isinstance(std, Number) and std.value >= limit):
+            least[head.action] = limit
+    if not least:
+        return found.program
+    return parse(with_least_stds(found.program, least), task.schema)
+
+
+def _spent(path: Path | str) -> dict[str, int] | None:
+    """What a run directory has counted, without its final evaluation."""
+    if not os.path.isdir(path):
+        return None
+    ledger = Ledger(**read_manifest(Path(path))["ledger"])
+    calls = ledger.llm_calls + ledger.replayed_calls
+    return {"resets": ledger.total_resets, "llm_calls": calls}
