@@ -170,6 +170,5 @@ def _row(row: dict[str, Any]) -> list[str]:
 def _mean_line(words: str, found: list[float]) -> str:
     values = np.array(found)
     spread = f" +- {values.std(ddof=1):.1f}" if len(values) > 1 else ""
-    return (
-        f"{words:15s} {values.mean():.1f}{spread} (over {len(values)} training seeds)"
-    )
+    seeds = f"{len(values)} training seed{'s' if len(values) > 1 else ''}"
+    return f"{words:15s} {values.mean():.1f}{spread} (over {seeds})"

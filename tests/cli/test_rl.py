@@ -226,7 +226,7 @@ def test_a_failed_training_seed_is_told_beside_the_others(
     _, out, _ = run(capsys, "rl", "--resume", directory)
     lines = out.splitlines()
     assert [line.split().count("failed") for line in lines[3:5]] == [0, 3]
-    assert "(over 1 training seeds)" in out
+    assert "(over 1 training seed)" in out
     assert lines[-1] == "training seed 1 failed: a return of update 2 is not finite"
     line = refused(capsys, "compare", f"{directory}@final", f"{directory}@start")
     assert "values of return are not finite, the first at training_seed 1" in line
