@@ -1,7 +1,7 @@
 """A policy on disk: a run directory, a saved policy, or a program as written."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +21,9 @@ from structjax.network_file import (
 from structjax.policy import StructuredPolicy, initial_values, variables_from
 from structjax.provenance import git_commit, versions
 from structjax.runs import best_round
+from structjax.schema import Schema
 from structjax.tasks.base import Task
-from structjax.tasks.loading import load_task
+from structjax.tasks.loading import DEFAULT_TASK, load_task
 
 
 class LoadedPolicy(NamedTuple):
@@ -83,10 +84,45 @@ def program_of(path: Path | str, task: Task) -> Program:
     text = read_program(path)
     try:
         return parse(text, task.schema)
-    except StructureError:
+    except StructureError as error:
         if is_torch(text):
             raise StructjaxError(TORCH, kind="program", hint=torch_hint(path)) from None
-        raise
+        others = accepting_tasks(lambda schema: parse(text, schema), task)
+        raise _not_of(task, path, error, others) from None
+
+
+def accepting_tasks(read: Callable[[Schema], object], task: Task) -> tuple[str, ...]:
+    """Names of the built-in tasks but `task` whose schema a reader accepts."""
+    from structjax.tasks.registry import make_task, task_names
+
+    def accepts(name: str) -> bool:
+        try:
+            read(make_task(name).schema)
+        except StructjaxError:
+            return False
+        return True
+
+    return tuple(n for n in task_names() if n != task.name and accepts(n))
+
+
+def told_task(task: Task) -> str:
+    """`task 'car_racing' (the default)`: for which task something was read."""
+    default = " (the default)" if task.name == DEFAULT_TASK else ""
+    return f"task {task.name!r}{default}"
+
+
+def _not_of(
+    task: Task, path: Path | str, error: StructureError, others: Sequence[str]
+) -> StructjaxError:
+    """The refusal of a program: short where it is one of another task."""
+    if not others:
+        text = f"{path}, read for {told_task(task)}:\n{error}"
+        return StructjaxError(text, kind=error.kind)
+    return StructjaxError(
+        f"{path} is no program of {told_task(task)}, but one of {others[0]!r}",
+        kind=error.kind,
+        hint=f"add --task {others[0]}",
+    )
 
 
 TORCH = "this looks like a PyTorch module"
@@ -159,7 +195,7 @@ def policy_task(spec: str | None, path: Path) -> Task:
                 kind="task",
                 hint="name the task's file: --task path/to/file.py:function",
             ) from None
-    return load_task("car_racing")
+    return load_task(DEFAULT_TASK)
 
 
 def saved_round(run: Path, index: int, task: Task) -> tuple[Program, dict[str, float]]:

@@ -4,6 +4,7 @@ Texts are deterministic: no clocks, no paths, numbers to four significant digits
 transcript can be matched with the run that replays it.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
@@ -191,8 +192,15 @@ def gate_line(gate: GateResult, *, outcomes: bool = False) -> str:
 
 
 def _outcome(name: str, values: Sequence[float]) -> str:
-    low, high = number(min(values)), number(max(values))
-    return f"{name} {number(sum(values) / len(values))} (from {low} to {high})"
+    finite = [value for value in values if math.isfinite(value)]
+    told = name
+    if lost := len(values) - len(finite):
+        told += f" not finite in {lost} of {len(values)} episodes"
+    if not finite:
+        return told
+    low, high = number(min(finite)), number(max(finite))
+    others = ", in the others" if lost else ""
+    return f"{told}{others} {number(sum(finite) / len(finite))} (from {low} to {high})"
 
 
 def findings_text(findings: Iterable[Finding], limit: int = OUTPUT_LIMIT) -> str:

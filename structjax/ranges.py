@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 from structjax.errors import StructjaxError
@@ -60,6 +61,37 @@ def seed_number(value: int, name: str) -> int:
     if not 0 <= value <= MAX_SEED:
         raise _refused(name, value, f"a whole number {_between(0, MAX_SEED)}")
     return value
+
+
+def episode_seed(seed: Any) -> int:
+    """The seed of an episode.
+
+    Raises:
+      StructjaxError: it is no whole number, negative or too large.
+    """
+    whole = isinstance(seed, Integral) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed <= MAX_SEED:
+        raise StructjaxError(
+            f"seed {seed!r:.60}",
+            kind="seeds",
+            hint=f"accepted: whole numbers {_between(0, MAX_SEED)}",
+        )
+    return int(seed)
+
+
+def episode_seeds(seeds: Sequence[Any]) -> tuple[int, ...]:
+    """The seeds of one or more episodes.
+
+    Raises:
+      StructjaxError: there are none, or one is none.
+    """
+    if len(seeds) == 0:
+        raise StructjaxError(
+            "no seeds",
+            kind="seeds",
+            hint=f"accepted: one or more whole numbers {_between(0, MAX_SEED)}",
+        )
+    return tuple(episode_seed(seed) for seed in seeds)
 
 
 def _between(low: float, high: float | None) -> str:

@@ -1,7 +1,9 @@
 """The run directory: atomic, locked, readable after any kill, resumable."""
 
 import contextlib
+import errno
 import json
+import re
 import secrets
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +30,9 @@ __all__ = [
     "write_json",
 ]
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+RESUME = re.compile(r"--resume(?: the run)?")
+"""How hints speak of continuing a run that they do not know by name."""
 SUBDIRECTORIES = ("structures", "params", "tables", "diagnostics", "checkpoints")
 
 
@@ -139,17 +144,37 @@ class RunDirectory:
         if note:
             self.manifest["notes"].append(note)
         self.manifest["status"] = "running"
-        self.save_manifest()
         try:
+            self.save_manifest()
             yield self
+            self.save_manifest()
         except KeyboardInterrupt:
             self._finish("interrupted")
             raise
+        except OSError as error:
+            if error.errno not in FULL:
+                self._finish("failed", str(error))
+                raise
+            text = f"cannot write {error.filename or self.path}: {error.strerror}"
+            full = StructjaxError(text, kind="disk", hint="free some space")
+            self._fail(full)
+            raise full from error
         except BaseException as error:
-            later = isinstance(error, StructjaxError) and error.resumable
-            self._finish("interrupted" if later else "failed", str(error))
+            self._fail(error)
             raise
-        self.save_manifest()
+
+    def _fail(self, error: BaseException) -> None:
+        """Enters an error; its hint names the run where that can be resumed."""
+        if isinstance(error, StructjaxError) and (self.path / "manifest.json").exists():
+            again = f"--resume {self.path}"
+            if error.kind == "disk":
+                error.resumable = True
+                command = f"structjax {self.manifest.get('kind')} {again}"
+                error.hint = f"free some space or make it writable, then `{command}`"
+            elif str(self.path) not in error.hint:
+                error.hint = RESUME.sub(lambda _: again, error.hint)
+        later = isinstance(error, StructjaxError) and error.resumable
+        self._finish("interrupted" if later else "failed", str(error))
 
     def _finish(self, status: str, reason: str | None = None) -> None:
         """Best effort: the disk may be full."""

@@ -255,10 +255,7 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
     test_returns = _evaluate_rounds(run, loop.rounds, task, known)
     notes = []
     if changed := len(model.notes):
-        notes.append(
-            f"{changed} prompts have changed since the recording; "
-            "replies are taken by their place in the run"
-        )
+        notes.append(_reworded(changed))
         run.manifest["changed_prompts"] = list(model.notes)
     if lost := model.transcript.maybe_billed():
         notes.append(f"calls without a reply that may have been billed: {lost}")
@@ -301,6 +298,18 @@ def _conclude(loop: Loop, status: str, reason: str, model: RecordedModel) -> Out
         start=loop.start.facts if loop.start else None,
     )
     return outcome
+
+
+def _reworded(replies: int) -> str:
+    """What prompts that differ from the recorded ones mean for the user."""
+    if replies == 1:
+        told = "1 reply was recorded with an earlier wording of its prompt, and is"
+    else:
+        told = (
+            f"{replies} replies were recorded with an earlier wording of their "
+            "prompts, and are"
+        )
+    return f"nothing to do: {told} used in {'its' if replies == 1 else 'their'} place"
 
 
 def _evaluate_rounds(

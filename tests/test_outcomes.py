@@ -14,12 +14,10 @@ from toy import PROGRAM, SCHEMA, toy_task
 
 from structjax.errors import StructjaxError
 from structjax.evaluation import evaluate, evaluation_of
-from structjax.gate import judge
 from structjax.language.parse import parse
 from structjax.llm.scripted import ScriptedModel
 from structjax.outcomes import summarised, table_rows
 from structjax.policy import StructuredPolicy, initial_values, variables_from
-from structjax.prompting import gate_line
 from structjax.refinement import RefinementConfig
 from structjax.report import write_report
 from structjax.report.page import _gate_outcomes
@@ -209,13 +207,6 @@ def test_the_command_prints_and_documents_them(capsys, tmp_path):
     assert '"outcomes": {name: {"values"' in " ".join(out.split()).replace("│ ", "")
 
 
-def test_the_gate_sentence_tells_mean_and_range():
-    gate = judge([1.0, 3.0], None, outcomes={"final": [0.25, 0.75]})
-    assert gate_line(gate) == "mean 2, std 1, worst 1"
-    told = gate_line(gate, outcomes=True)
-    assert told == "mean 2, std 1, worst 1; final 0.5 (from 0.25 to 0.75)"
-
-
 @pytest.mark.parametrize("feedback", ["analysis", "reward"])
 def test_a_run_tells_and_keeps_the_outcomes_of_gate_and_test(tmp_path, feedback):
     """All episodes start at 0.4 and gain 0.5 leaves 3/4 of it per step."""
@@ -347,7 +338,7 @@ def test_infinite_and_missing_values_have_no_mean_and_no_warning():
 
 def test_a_report_keeps_outcomes_of_rounds_in_their_columns():
     first = {"outcomes": {"near": [1.0, 2.0], "far": [4.0, None]}}
-    assert _gate_outcomes(first, ["near", "far"]) == "<td>1.5</td><td>nan</td>"
+    assert _gate_outcomes(first, ["near", "far"]) == ("<td>1.5</td><td>not finite</td>")
     assert _gate_outcomes({"outcomes": {"far": [4.0]}}, ["near", "far"]) == (
         "<td>-</td><td>4</td>"
     )

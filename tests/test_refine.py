@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +137,17 @@ def test_a_replay_takes_the_same_decisions_and_costs_no_call(tmp_path, outcome):
         r.gate.values for r in outcome.rounds
     ]
     assert (again.ledger.llm_calls, again.ledger.replayed_calls) == (0, 7)
+    assert again.notes == ()
+
+
+def test_a_replay_with_other_prompts_says_that_nothing_is_to_be_done(tmp_path, outcome):
+    task = replace(toy_task(), description="Push the block, worded differently.")
+    model, config = ReplayModel(outcome.run / "llm.jsonl"), RefinementConfig(rounds=0)
+    again = refine(task, model, config=config, directory=tmp_path / "run")
+    assert again.notes[0] == (
+        "nothing to do: 1 reply was recorded with an earlier wording of its prompt, "
+        "and is used in its place"
+    )
 
 
 def test_a_short_transcript_keeps_the_best(tmp_path, outcome):

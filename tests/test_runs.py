@@ -1,5 +1,6 @@
 """The run directory: atomic, locked, resumable."""
 
+import errno
 import json
 import os
 import stat
@@ -10,6 +11,8 @@ import threading
 import pytest
 
 from structjax.errors import StructjaxError
+from structjax.llm.model import LLMUnavailable
+from structjax.llm.transcript import Transcript
 from structjax.run_lock import lock
 from structjax.runs import (
     SUBDIRECTORIES,
@@ -287,6 +290,74 @@ def test_numbers_that_json_does_not_know_become_null():
         "a": None,
         "b": [1, None],
     }
+
+
+def full_of(monkeypatch, place):
+    """A disk that is full for what is written by one way."""
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(place, full)
+
+
+def written_marker(run):
+    run.step("r0/gate", lambda: 1)
+
+
+def written_log(run):
+    run.log(round=0)
+
+
+def written_transcript(run):
+    header = {"provider": "openai", "model": "m"}
+    Transcript(run.path / "llm.jsonl", header=header)
+
+
+def written_elsewhere(run):
+    raise OSError(errno.ENOSPC, "No space left on device", "other.bin")
+
+
+def fills_up(path, write):
+    with _create(path) as run, pytest.MonkeyPatch.context() as patched:
+        full_of(patched, "os.fsync")
+        full_of(patched, "pathlib.Path.open")
+        write(run)
+
+
+@pytest.mark.parametrize(
+    "write", [written_marker, written_log, written_transcript, written_elsewhere]
+)
+def test_a_disk_that_fills_up_during_a_run_names_how_it_goes_on(tmp_path, write):
+    path = tmp_path / "run"
+    with pytest.raises(StructjaxError) as refused:
+        fills_up(path, write)
+    assert "No space left on device" in str(refused.value)
+    assert refused.value.kind == "disk"
+    assert refused.value.hint == (
+        f"free some space or make it writable, then `structjax refine --resume {path}`"
+    )
+    assert str(refused.value).count(";") == 1
+    assert read_json(path / "manifest.json")["status"] == "interrupted"
+    with RunDirectory.resume(path, config={}):
+        pass
+
+
+def test_a_run_that_could_not_begin_is_not_to_be_resumed(tmp_path, monkeypatch):
+    full_of(monkeypatch, "os.fsync")
+    with pytest.raises(StructjaxError) as refused, _create(tmp_path / "run"):
+        pass
+    assert "--resume" not in refused.value.hint
+
+
+def test_an_error_that_leaves_a_run_resumable_names_the_run(tmp_path):
+    path = tmp_path / "run"
+    with (
+        pytest.raises(LLMUnavailable) as refused,
+        _create(path),
+    ):
+        raise LLMUnavailable("busy", kind="llm", hint="later: --resume the run")
+    assert refused.value.hint == f"later: --resume {path}"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -38,8 +38,9 @@ class Compare:
     """Which checkpoint: start, final, best, or a milestone, e.g. resets400."""
     mode: Literal["mean", "sampled"] = "mean"
     """Which action mode."""
-    seeds: str = "test"
-    """Which set of episodes."""
+    seeds: str | None = None
+    """Which set of episodes, or A:B (default: those of an evaluation, test in a
+    table)."""
     simulator: str | None = None
     """Which simulator, where several were used."""
     metric: str = "return"

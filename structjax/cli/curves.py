@@ -170,8 +170,11 @@ def _print_curves(curves: "Sequence[Curve]", x: str) -> None:
                 ends[1] or "-",
             )
         )
-    header = ("arm", "n", "points", x, "return there [95 %]", "mean height [95 %]")
+    header = ("arm", "n", "points", x, "return there [95 %]", "normalised AUC [95 %]")
     print(text_table(header, rows))
+    print(
+        f"\nNormalised AUC: area under the learning curve, divided by its range of {x}."
+    )
     _print_curve_notes(curves, x)
 
 

@@ -1,5 +1,6 @@
 """`structjax check`, `fit` and `evaluate`."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,6 +17,10 @@ from structjax.schema import Schema
 if TYPE_CHECKING:
     from structjax.language.parse import Program
     from structjax.language.problem import Problem
+    from structjax.tasks.base import Task
+
+_FEW = 3
+"""How many problems are shown where another task accepts the program."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +30,9 @@ class Check:
     With `--from torch` the file holds a PyTorch module instead (docs/torch.md).
     Warnings, those of the lint too, leave the status at 0.
 
-    Under `--json`: {"ok", "semantic_hash", "interface_hash", "parameters", "latents",
-    "problems": [{"code", "severity", "line", "message", "hint"}]}.
+    Under `--json`: {"ok", "task", "accepted_by", "semantic_hash", "interface_hash",
+    "parameters", "latents", "problems": [{"code", "severity", "line", "message",
+    "hint"}]}; `accepted_by` names the built-in tasks that accept what `task` does not.
     """
 
     program: tyro.conf.Positional[Path]
@@ -50,13 +56,15 @@ class Check:
         """Parses the program and prints its problems, or what it consists of."""
         from structjax.language.hashing import interface_hash, semantic_hash
         from structjax.language.parse import StructureError
-        from structjax.policy_file import TORCH, is_torch, read_program, torch_hint
+        from structjax.policy_file import accepting_tasks, read_program
         from structjax.tasks.loading import load_task
 
         task = load_task(self.task)
         text = read_program(self.program)
         result: dict[str, Any] = {
             "ok": False,
+            "task": task.name,
+            "accepted_by": [],
             "semantic_hash": None,
             "interface_hash": None,
             "parameters": [],
@@ -66,6 +74,8 @@ class Check:
             program = self._parse(text, task.schema)
         except StructureError as error:
             problems = error.problems
+            others = accepting_tasks(lambda schema: self._parse(text, schema), task)
+            result["accepted_by"] = list(others)
         else:
             self._write(program, task.schema)
             problems = self._warnings(program, task.schema)
@@ -91,11 +101,37 @@ class Check:
         result["problems"] = [asdict(problem) for problem in problems]
         if self.json:
             print_json(result)
+        elif result["ok"]:
+            _print_problems(problems)
+            _print_program(result)
         else:
-            if not result["ok"] and self.source != "torch" and is_torch(text):
-                print(f"{TORCH}: {torch_hint(self.program)}")
-            _print_check(result)
+            self._print_refusal(text, task, problems, result["accepted_by"])
         return 0 if result["ok"] else 1
+
+    def _print_refusal(
+        self,
+        text: str,
+        task: "Task",
+        problems: "Sequence[Problem]",
+        others: Sequence[str],
+    ) -> None:
+        """Every problem; a few where the program is one of another task."""
+        from structjax.policy_file import TORCH, is_torch, told_task, torch_hint
+
+        if self.source != "torch" and is_torch(text):
+            print(f"{TORCH}: {torch_hint(self.program)}")
+        read = f"{self.program}, read for {told_task(task)}"
+        if not others:
+            print(f"{read}:")
+            _print_problems(problems)
+            return
+        print(
+            f"{read}, is refused, but accepted for task {others[0]!r}: "
+            f"add --task {others[0]}"
+        )
+        _print_problems(problems[:_FEW])
+        if len(problems) > _FEW:
+            print(f"and {len(problems) - _FEW} more")
 
     def _warnings(self, program: "Program", schema: Schema) -> "tuple[Problem, ...]":
         """Those of the parser, or those of the lint."""
@@ -135,12 +171,13 @@ class Check:
         write_atomic(self.output, program_text(program, schema))
 
 
-def _print_check(result: dict[str, Any]) -> None:
-    for p in result["problems"]:
-        hint = f" ({p['hint']})" if p["hint"] else ""
-        print(f"line {p['line']}: {p['severity']} {p['code']}: {p['message']}{hint}")
-    if not result["ok"]:
-        return
+def _print_problems(problems: "Sequence[Problem]") -> None:
+    for p in problems:
+        hint = f" ({p.hint})" if p.hint else ""
+        print(f"line {p.line}: {p.severity} {p.code}: {p.message}{hint}")
+
+
+def _print_program(result: dict[str, Any]) -> None:
     rows = [
         (p["name"], f"{p['initial']:.4g}", p["low"], p["high"], p["doc"])
         for p in result["parameters"]

@@ -9,23 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import tyro
 
 from structjax.cli.options import one_run, restored, stored
-from structjax.cli.output import (
-    print_error,
-    print_json,
-    progress,
-    seed_range,
-    tell,
-    text_table,
-)
+from structjax.cli.output import print_error, print_json, progress, seed_range, tell
+from structjax.cli.rl_result import failed_seeds, result_of, save_policies, summary
 from structjax.compilation import compile_clock, enable_compile_cache
 from structjax.errors import StructjaxError
 from structjax.ranges import whole_number
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from structjax.rl.starting import Start
-    from structjax.rl.training import Outcome
     from structjax.runs import RunDirectory
     from structjax.tasks.base import Task
 
@@ -37,9 +28,10 @@ class Rl:
     Writes curve.csv (return on the selection seeds against resets, steps, seconds and
     FLOPs), evaluations.csv (every test episode) and the policies of every seed. Under
     `--json`: {"run", "seeds": [{"seed", "start_mean_mode", "final_mean_mode",
-    "final_sampled_mode", "best_mean_mode", "resets", "env_steps"}], "outcomes": {name:
-    {"start", "final", "best"}}, "curve", "best_policy", "ledger", "preset", "seconds":
-    {"total", "compile"}}.
+    "final_sampled_mode", "best_mean_mode", "resets", "env_steps", "note"}], "outcomes":
+    {name: {"start", "final", "best"}}, "curve", "best_policy", "ledger", "preset",
+    "seconds": {"total", "compile"}}; a seed whose returns stopped being finite has null
+    from there on, and a note.
     """
 
     policy: tyro.conf.Positional[str | None] = None
@@ -118,7 +110,7 @@ class Rl:
         if self.json:
             print_json(result)
         else:
-            print(_summary(result))
+            print(summary(result))
         return 0
 
     def _interrupted(self, path: Path) -> int:
@@ -132,22 +124,23 @@ class Rl:
 
     def _task(self, policy: str) -> "Task":
         from structjax.policy_file import policy_task
-        from structjax.rl.starting import MLP
-        from structjax.tasks.loading import load_task
+        from structjax.rl.starting import MLP, check_named
+        from structjax.tasks.loading import DEFAULT_TASK, load_task
 
         if policy == MLP:
-            return load_task(self.task or "car_racing")
+            return load_task(self.task or DEFAULT_TASK)
+        check_named(policy)
         return policy_task(self.task, Path(policy))
 
     def _train(self, policy: str, task: "Task", path: Path) -> dict[str, Any]:
         from structjax.rl.config import RLConfig
         from structjax.rl.plan import Plan
-        from structjax.rl.presets import changed, preset, recipe, resolved
+        from structjax.rl.presets import changed, recipe, resolved
         from structjax.rl.starting import check_noise, start
         from structjax.rl.training import Training
 
         name = resolved(self.preset, _is_network(policy))
-        config = changed(preset(name), self.settings)
+        config = changed(name, self.settings)
         seeds = tuple(range(self.training_seeds))
         begun = start(
             policy, task, seeds, std_floor=config.std_floor, hidden=self.hidden
@@ -185,9 +178,14 @@ class Rl:
         progress("compiling, half a minute or so unless it is cached")
         with opened as directory, _Bar(plan.updates, len(seeds)) as bar:
             outcome = Training(directory, plan, begun.stacked, bar.update).run()
-            best = _save(directory, begun, outcome, task, seeds)
-            directory.manifest |= {"status": "done", "best_policy": best}
-            return {**_result(directory, outcome, seeds), "preset": name}
+            best = save_policies(directory, begun, outcome, task, seeds)
+            failed = failed_seeds(outcome, seeds)
+            directory.manifest |= {
+                "status": "done",
+                "best_policy": best,
+                "failed_seeds": failed,
+            }
+            return {**result_of(directory, outcome, seeds), "preset": name}
 
     def _opened(
         self, path: Path, task: "Task", options: dict[str, Any]
@@ -253,130 +251,3 @@ def _identity(begun: "Start") -> dict[str, Any]:
     program = begun.program
     name = "network" if program is None else semantic_hash(program.structure)
     return {"structure": name, "weights": digest.hexdigest()}
-
-
-def _save(
-    directory: "RunDirectory",
-    begun: "Start",
-    outcome: "Outcome",
-    task: "Task",
-    seeds: tuple[int, ...],
-) -> str:
-    """Saves every seed's policies; returns the best by the selection seeds."""
-    import jax
-    import numpy as np
-
-    from structjax.rl.starting import save_trained
-
-    for name, stacked in outcome.checkpoints.items():
-        # A program's start is the same for every seed, a new network's is not.
-        same = name == "start" and begun.program is not None
-        for index, seed in enumerate(seeds[:1] if same else seeds):
-            variables = jax.tree.map(lambda leaf, i=index: leaf[i], stacked)
-            path = directory.path / "params" / f"seed{seed}_{name}.json"
-            save_trained(path, begun, variables, task)
-    # NaN: a policy that could not be played.
-    highest = np.nanargmax(outcome.curve["mean"].to_numpy())
-    best = outcome.curve["training_seed"].to_numpy()[highest]
-    return f"params/seed{best}_best.json"
-
-
-def _result(
-    directory: "RunDirectory", outcome: "Outcome", seeds: tuple[int, ...]
-) -> dict[str, Any]:
-    table = outcome.evaluations
-
-    def mean(seed: int, checkpoint: str, mode: str) -> float:
-        found = _rows(table, seed, checkpoint, mode)
-        return float(found["return"].mean(skipna=False))
-
-    counts = ["resets", "env_steps"]
-    last = outcome.curve.groupby("training_seed")[counts].max().to_dict("index")
-    return {
-        "run": str(directory.path),
-        "seeds": [
-            {
-                "seed": seed,
-                "start_mean_mode": mean(seed, "start", "mean"),
-                "final_mean_mode": mean(seed, "final", "mean"),
-                "final_sampled_mode": mean(seed, "final", "sampled"),
-                "best_mean_mode": mean(seed, "best", "mean"),
-                **last[seed],
-            }
-            for seed in seeds
-        ],
-        "outcomes": _outcomes(table),
-        "curve": str(directory.path / "curve.csv"),
-        "best_policy": str(directory.path / directory.manifest["best_policy"]),
-        "ledger": asdict(directory.ledger),
-    }
-
-
-def _outcomes(table: "pd.DataFrame") -> dict[str, dict[str, float]]:
-    """The task's outcomes by checkpoint, mean actions, over all seeds and episodes."""
-    from structjax.outcomes import OUTCOME
-
-    names = [str(name) for name in table if str(name).startswith(OUTCOME)]
-    played = table[table["mode"] == "mean"]
-
-    def mean(name: str, checkpoint: str) -> float:
-        return float(played[played["checkpoint"] == checkpoint][name].mean())
-
-    return {
-        name.removeprefix(OUTCOME): {
-            checkpoint: mean(name, checkpoint)
-            for checkpoint in ("start", "final", "best")
-        }
-        for name in names
-    }
-
-
-def _rows(
-    table: "pd.DataFrame", seed: int, checkpoint: str, mode: str
-) -> "pd.DataFrame":
-    return table[
-        (table["training_seed"] == seed)
-        & (table["checkpoint"] == checkpoint)
-        & (table["mode"] == mode)
-    ]
-
-
-def _summary(result: dict[str, Any]) -> str:
-    """The end of a run, for the terminal."""
-    import numpy as np
-
-    columns = (
-        "start_mean_mode",
-        "final_mean_mode",
-        "final_sampled_mode",
-        "best_mean_mode",
-    )
-    rows = [
-        (row["seed"], *(f"{row[c]:.1f}" for c in columns), row["resets"])
-        for row in result["seeds"]
-    ]
-    header = ("seed", "start", "final", "final, sampled", "best", "resets")
-    lines = ["", text_table(header, rows), ""]
-    for column, words in zip(columns[1:], header[2:5], strict=True):
-        found = np.array([row[column] for row in result["seeds"]])
-        spread = f" +- {found.std(ddof=1):.1f}" if len(found) > 1 else ""
-        lines.append(
-            f"{words:15s} {found.mean():.1f}{spread} (over {len(found)} training seeds)"
-        )
-    for name, means in result["outcomes"].items():
-        told = ", ".join(
-            f"{value:.4g} {checkpoint}" for checkpoint, value in means.items()
-        )
-        lines.append(f"{name:15s} {told}")
-    ledger, seconds = result["ledger"], result["seconds"]
-    lines += [
-        "test seeds, mean actions unless said, JAX simulator; `best` was chosen on the "
-        "selection seeds",
-        f"preset          {result['preset']}",
-        "resets          "
-        + ", ".join(f"{n} {use}" for use, n in ledger["resets"].items() if n),
-        f"seconds         {seconds['total']:.1f}, {seconds['compile']:.1f} to compile",
-        f"best policy     {result['best_policy']}",
-        f"curve           {result['curve']}",
-    ]
-    return "\n".join(lines)

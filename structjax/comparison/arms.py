@@ -37,14 +37,15 @@ class Selection:
 
     Attributes:
       checkpoint: unless an arm names its own.
-      seeds: name of the set of episodes.
+      seeds: name of the set of episodes, or A:B; None for the test's where there are
+        several.
       simulator: None where only one was used.
       metric: `return`, or the name of one of the task's outcomes.
     """
 
     checkpoint: str = "final"
     mode: str = "mean"
-    seeds: str = "test"
+    seeds: str | None = None
     simulator: str | None = None
     metric: str = RETURN
 
@@ -141,13 +142,17 @@ def _evaluated_run(name: Name, path: Path, selection: Selection) -> Arm:
     if problem := mismatch(manifest.get(key), EVALUATION, key):
         text = f"{path / 'manifest.json'} is not the manifest of a run: {problem}"
         raise StructjaxError(text, kind="arm", hint="give a finished run")
-    return _fixed(name, manifest[key], path, selection)
+    return _fixed(name, manifest[key], path, selection, use="test")
 
 
 def _fixed(
-    name: Name, evaluation: dict[str, Any], path: Path, selection: Selection
+    name: Name,
+    evaluation: dict[str, Any],
+    path: Path,
+    selection: Selection,
+    use: str | None = None,
 ) -> Arm:
-    """The arm of one policy that was evaluated once."""
+    """The arm of one policy that was evaluated once, on the seeds of a known use."""
     if name.checkpoint is not None:
         text = f"{path} holds one policy, no checkpoint {name.checkpoint!r}"
         raise StructjaxError(text, kind="checkpoint", hint="leave out @CHECKPOINT")
@@ -160,6 +165,7 @@ def _fixed(
         counts = f"{len(seeds)} seeds and {len(values)} values"
         text = f"{path} is not an evaluation: it has {counts}"
         raise StructjaxError(text, kind="arm", hint="write it again")
+    _check_seeds(path, seeds, selection.seeds, use)
     rows = {
         "training_seed": "",
         "episode_seed": list(map(str, seeds)),
@@ -179,6 +185,15 @@ def _fixed(
         metric=selection.metric,
         task=source.task,
     )
+
+
+def _check_seeds(
+    path: Path, seeds: Sequence[int], asked: str | None, use: str | None
+) -> None:
+    """Refuses an evaluation on other seeds than the set or the range that is asked."""
+    own = {_set_of(seeds), f"{min(seeds)}:{min(seeds) + len(seeds)}", use}
+    if asked is not None and asked not in own:
+        raise _absent(path, "seeds", asked, [_set_of(seeds)])
 
 
 def _values(evaluation: dict[str, Any], path: Path, metric: str) -> list[Any]:
@@ -208,8 +223,12 @@ def arm_of(source: Source, selection: Selection) -> Arm:
     """
     checkpoint = source.checkpoint or selection.checkpoint
     rows = source.rows
+    for column in ("seeds", "simulator"):
+        if column not in rows and getattr(selection, column) is not None:
+            raise _untold(source, column)
+    seeds = selection.seeds or "test"
     wanted = {"checkpoint": checkpoint, "mode": selection.mode,
-              "seeds": selection.seeds, "simulator": selection.simulator}  # fmt: skip
+              "seeds": seeds, "simulator": selection.simulator}  # fmt: skip
     for column, value in wanted.items():
         rows = _with(rows, column, value, source)
     runs, tracks, returns = _matrix(rows, source, selection.column)
@@ -225,7 +244,7 @@ def arm_of(source: Source, selection: Selection) -> Arm:
         tracks=tracks,
         checkpoint=checkpoint,
         mode=selection.mode,
-        seeds=selection.seeds,
+        seeds=seeds,
         simulator=str(rows["simulator"].iloc[0]) if "simulator" in rows else "",
         metric=selection.metric,
         task=source.task,
@@ -256,6 +275,14 @@ def _with(
     if value not in known:
         raise _absent(f"arm {source.label} ({source.path})", column, value, known)
     return rows[rows[column] == value]
+
+
+def _untold(source: Source, column: str) -> StructjaxError:
+    return StructjaxError(
+        f"arm {source.label} ({source.path}) does not say its {column}",
+        kind=column,
+        hint=f"add a column {column}, or leave out --{column}",
+    )
 
 
 def _absent(

@@ -63,7 +63,8 @@ class Curve(NamedTuple):
     Attributes:
       low: NaN for one run, as is `high`.
       end: the mean at the last point; None for one run.
-      area: the mean height over the whole range; None for one run.
+      area: the normalised area under the curve, its mean over the whole range; None
+        for one run.
       interpolated: whether runs were evaluated at different x, and are interpolated.
       cut: whether some runs went on after the last point.
     """
@@ -206,7 +207,7 @@ def _banded(
 
 
 def _height(grid: Array, heights: Array) -> Array:
-    """The area under each curve over the width, `[R]`."""
+    """The area under each curve divided by the width (normalised AUC), `[R]`."""
     width = grid[-1] - grid[0]
     if width == 0:
         return heights[:, -1]

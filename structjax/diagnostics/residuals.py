@@ -4,7 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from structjax.diagnostics.result import InvariantResult, number, percent, warn_if
+from structjax.diagnostics.result import (
+    InvariantResult,
+    number,
+    percent,
+    warn_if,
+    within,
+)
 from structjax.schema import Schema
 from structjax.table import RolloutTable
 
@@ -53,8 +59,8 @@ def _sentence(action: str, found: dict[str, Any]) -> str:
         text += f", {percent(found['explained'])} of the variance explained"
     for place in found["regions"]:
         text += (
-            f"; where {place['column']} in [{number(place['low'])}, "
-            f"{number(place['high'])}] rms {number(place['rms'])}, bias "
+            f"; where {place['column']} {within(place['low'], place['high'])} rms "
+            f"{number(place['rms'])}, bias "
             f"{number(place['bias'])} ({percent(place['share'])} of the squared error)"
         )
     return text

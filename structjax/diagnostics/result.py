@@ -40,6 +40,12 @@ def number(value: float) -> str:
     return f"{float(value):.4g}"
 
 
+def within(low: float, high: float) -> str:
+    """`in [0, 1]`, or `is 1` where both ends are printed alike."""
+    first, last = number(low), number(high)
+    return f"is {first}" if first == last else f"in [{first}, {last}]"
+
+
 def percent(share: float) -> str:
     """A share of one as `12.3 %`."""
     return f"{100 * float(share):.3g} %"

@@ -323,7 +323,7 @@ def _damaged(path: Path | str, number: int, problem: str) -> StructjaxError:
 def _unwritable(path: Path, error: OSError) -> StructjaxError:
     return StructjaxError(
         f"cannot write the transcript {path} ({error.strerror or error})",
-        kind="transcript",
+        kind="disk",
         hint="free disk space or make the directory writable, then --resume the run",
     )
 

@@ -14,8 +14,11 @@ from structjax.errors import StructjaxError
 from structjax.original.lockstep import (
     LockstepEpisodes,
     OriginalStep,
+    check_steps,
+    not_reset,
     play_in_lockstep,
 )
+from structjax.ranges import episode_seed, episode_seeds
 from structjax.tasks.car_racing.track import kerbs
 
 HORIZON = 1000  # steps, the TimeLimit of the registered environment
@@ -45,18 +48,28 @@ class OriginalCarRacing:
         """The first observation `[O]` of the track `seed`.
 
         Each episode gets a new Box2D world, so that it cannot depend on earlier ones.
+
+        Raises:
+          StructjaxError: no such seed.
         """
+        seed = episode_seed(seed)
         self.simulator = self._make()
         self.simulator._render = lambda mode: None
-        self.simulator.reset(seed=int(seed))
+        self.simulator.reset(seed=seed)
         self.nodes = np.array(self.simulator.track, np.float64)
         self.border = kerbs(self.nodes[:, 1])
         self.steps = 0
         return observe(self)
 
     def step(self, action: np.ndarray) -> OriginalStep:
-        """One step of 0.02 s; the action `[3]` (steer, gas, brake) is clipped."""
-        action = np.clip(np.asarray(action, np.float64), ACTION_LOW, ACTION_HIGH)
+        """One step of 0.02 s; the action `[3]` (steer, gas, brake) is clipped.
+
+        Raises:
+          StructjaxError: an action that cannot be used, or no reset before.
+        """
+        if self.simulator is None:
+            raise not_reset("car_racing")
+        action = checked_action(action)
         _, reward, terminated, _, _ = self.simulator.step(action)
         self.steps += 1
         return OriginalStep(
@@ -66,6 +79,31 @@ class OriginalCarRacing:
             self.steps >= HORIZON,
             {"progress": self.simulator.tile_visited_count / len(self.nodes)},
         )
+
+
+def checked_action(action: Any) -> np.ndarray:
+    """The action `[3]`, clipped to its ranges.
+
+    Raises:
+      StructjaxError: it has another shape or is not finite.
+    """
+    try:
+        array = np.asarray(action, np.float64)
+    except (TypeError, ValueError):
+        raise _refused(f"is {action!r:.60}") from None
+    if array.shape != ACTION_LOW.shape:
+        raise _refused(f"has the shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise _refused(f"is not finite: {array}")
+    return np.clip(array, ACTION_LOW, ACTION_HIGH)
+
+
+def _refused(problem: str) -> StructjaxError:
+    return StructjaxError(
+        f"car_racing: the action {problem}",
+        kind="action",
+        hint="accepted: steer, gas and brake, shape (3,), finite",
+    )
 
 
 class Episode(NamedTuple):
@@ -150,7 +188,12 @@ def run_episode(
     policy: Callable[[np.ndarray], np.ndarray],
     steps: int = HORIZON,
 ) -> Episode:
-    """Drives the track `seed` with `policy`: observation `[O]` -> action `[3]`."""
+    """Drives the track `seed` with `policy`: observation `[O]` -> action `[3]`.
+
+    Raises:
+      StructjaxError: no such seed, an action that cannot be used, or no steps.
+    """
+    check_steps("car_racing", steps)
     obs = env.reset(seed)
     observations, actions, rewards, poses = [], [], [], [_pose(env)]
     for _ in range(steps):
@@ -186,5 +229,9 @@ def evaluate_original(
     """One episode per seed, all B of them in lockstep.
 
     `act` maps the observations `[B, O]` to the actions `[B, 3]`.
+
+    Raises:
+      StructjaxError: Gymnasium is missing, no seeds, or an action cannot be used.
     """
+    seeds = episode_seeds(seeds)
     return play_in_lockstep([OriginalCarRacing() for _ in seeds], act, seeds, {})

@@ -20,9 +20,12 @@ from structjax.original.lockstep import (
     Act,
     LockstepEpisodes,
     OriginalStep,
+    check_steps,
+    not_reset,
     play_in_lockstep,
 )
 from structjax.outcomes import Outcomes
+from structjax.ranges import episode_seeds
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open.actions import checked_action
 from structjax.tasks.door_open.configurations import door_position
@@ -55,7 +58,7 @@ class OriginalDoorOpen:
 
     Attributes:
       simulator: Meta-World's environment; may be read.
-      steps: steps since reset.
+      steps: steps since reset, None before the first.
     """
 
     def __init__(self) -> None:
@@ -66,12 +69,15 @@ class OriginalDoorOpen:
         """
         with _quiet():
             self.simulator: Any = import_simulator()()
-        self.steps = 0
+        self.steps: int | None = None
 
     def reset(self, seed: int) -> np.ndarray:
         """The first observation `[39]` of a seed.
 
         MuJoCo's data are reset, so an episode cannot depend on earlier ones.
+
+        Raises:
+          StructjaxError: no such seed.
         """
         place = np.array([*door_position(seed), c.DOOR_Z])
         self.simulator.set_task(_task(type(self.simulator), place))
@@ -83,8 +89,11 @@ class OriginalDoorOpen:
         """One step of 12.5 ms with dx, dy, dz and grip `[4]`, each in [-1, 1].
 
         Raises:
-          StructjaxError: an action out of range or not finite, or the episode is over.
+          StructjaxError: an action out of range or not finite, no reset before, or the
+            episode is over.
         """
+        if self.steps is None:
+            raise not_reset("door_open")
         if self.steps >= c.HORIZON:
             raise StructjaxError(
                 f"door_open: step {self.steps + 1} of an episode of {c.HORIZON}",
@@ -119,7 +128,7 @@ class OriginalDoorOpen:
         state = self.state()
         handle = np.array(self.simulator.data.geom("handle").xpos)
         goal = np.array(self.simulator._target_pos)
-        places = {"hand": state.hand, "handle": handle}
+        places = {"hand": state.hand, "handle": handle, "target": state.target}
         return {
             "distance": float(np.linalg.norm(handle - goal)),
             "success": float(success),
@@ -158,7 +167,12 @@ def run_episode(
     policy: Callable[[np.ndarray], np.ndarray],
     steps: int = c.HORIZON,
 ) -> Episode:
-    """Plays a seed with `policy`: observation `[39]` -> action `[4]`, clipped."""
+    """Plays a seed with `policy`: observation `[39]` -> action `[4]`, clipped.
+
+    Raises:
+      StructjaxError: no such seed, an action that cannot be used, or no steps.
+    """
+    check_steps("door_open", steps)
     observations, states = [env.reset(seed)], [env.state()]
     actions, taken = [], []
     for _ in range(steps):
@@ -188,8 +202,9 @@ def evaluate_original(
       outcomes: what to report of each episode beside its return.
 
     Raises:
-      StructjaxError: see `OriginalDoorOpen`.
+      StructjaxError: no seeds; see `OriginalDoorOpen`.
     """
+    seeds = episode_seeds(seeds)
     environments = [OriginalDoorOpen() for _ in seeds]
     return play_in_lockstep(environments, act, seeds, outcomes)
 

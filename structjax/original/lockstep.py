@@ -5,7 +5,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from structjax.errors import StructjaxError
 from structjax.outcomes import Outcomes, reduce_outcomes
+from structjax.ranges import episode_seeds
 
 Act = Callable[[np.ndarray], np.ndarray]
 """Observations `[B, O]` -> actions `[B, A]`."""
@@ -63,7 +65,11 @@ def play_in_lockstep(
 
     `act` is called once a step with the whole batch, whose rows repeat their last
     observation when their episode has ended, so that a jitted policy compiles once.
+
+    Raises:
+      StructjaxError: no seeds, or no such seed.
     """
+    seeds = episode_seeds(seeds)
     pairs = list(zip(environments, seeds, strict=True))
     observations = np.stack([env.reset(seed) for env, seed in pairs])
     rewards: list[np.ndarray] = []
@@ -84,6 +90,27 @@ def play_in_lockstep(
                 values[-1][i] = step.info[name]
             running[i] = not (step.terminated or step.truncated)
     return summed_up(rewards, valid, info, outcomes)
+
+
+def not_reset(task: str) -> StructjaxError:
+    """The error for a step of an environment that was never reset."""
+    return StructjaxError(
+        f"{task}: a step before a reset", kind="horizon", hint="call reset(seed) first"
+    )
+
+
+def check_steps(task: str, steps: int) -> None:
+    """Refuses an episode without a step.
+
+    Raises:
+      StructjaxError: `steps` is less than 1.
+    """
+    if steps < 1:
+        raise StructjaxError(
+            f"{task}: an episode of {steps} steps",
+            kind="horizon",
+            hint="accepted: 1 on",
+        )
 
 
 def summed_up(

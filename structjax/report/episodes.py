@@ -1,6 +1,7 @@
 """Episodes for the page's player: scene, outcomes and time series of a few of them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,9 +64,13 @@ def _episode(label: str, rows: pd.DataFrame, task: Task, seed: int) -> dict[str,
 
 
 def _recorded(scene: Scene, columns: Sequence[str]) -> Scene | None:
-    """The scene, or none where an older table lacks a value that it follows."""
-    recorded = all(f"info_{name}" in columns for name in scene.values)
-    return scene if recorded else None
+    """The scene without the shapes that follow a value an older table lacks.
+
+    None where nothing that moves remains.
+    """
+    known = {name for name in scene.values if f"info_{name}" in columns}
+    shapes = tuple(shape for shape in scene.shapes if shape.values <= known)
+    return replace(scene, shapes=shapes) if known or not scene.values else None
 
 
 def scene_data(scene: Scene) -> dict[str, Any]:

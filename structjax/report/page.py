@@ -207,8 +207,14 @@ def _opening(words: str) -> str:
 def _gate_outcomes(round_: dict[str, Any], names: Sequence[str]) -> str:
     """One cell per outcome: its mean over the gate episodes, where there are any."""
     found = read_back(round_.get("outcomes"))
-    means = [f"{_mean(found[n]):.4g}" if found.get(n) else "-" for n in names]
-    return "".join(f"<td>{mean}</td>" for mean in means)
+    means = [_mean(found[n]) if found.get(n) else None for n in names]
+    return "".join(f"<td>{_cell(mean)}</td>" for mean in means)
+
+
+def _cell(mean: float | None) -> str:
+    if mean is None:
+        return "-"
+    return f"{mean:.4g}" if math.isfinite(mean) else "not finite"
 
 
 def _best(

@@ -1,5 +1,6 @@
 """The rows of a training curve."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ def rows_of(
     flags: np.ndarray,
     first: int,
     seconds: float,
+    failed: Mapping[int, int],
 ) -> list[dict[str, Any]]:
     """Rows of a chunk: one per appraised update and run.
 
@@ -26,19 +28,24 @@ def rows_of(
       flags: `[U]`, which updates were appraised.
       first: updates done before the chunk.
       seconds: of one update of one run.
+      failed: run -> update from which on its figures are NaN.
     """
     counts = {name: before[name] + np.cumsum(metrics[name], 0) for name in COUNTED}
     rows, told = [], 0
     for index in np.flatnonzero(flags):
         for run in range(len(before["resets"])):
             trained = {k: v[index, run] for k, v in metrics.items() if k not in COUNTED}
+            update = first + int(index) + 1
+            lost = run in failed and update >= failed[run]
+            returns = appraisal.returns[index, run]
             rows.append(
                 {
                     "run": run,
-                    "update": first + int(index) + 1,
+                    "update": update,
+                    "failed": failed[run] if lost else None,
                     **{name: counts[name][index, run] for name in COUNTED},
                     "seconds": seconds * (index + 1 - told),
-                    **summary(appraisal.returns[index, run]),
+                    **summary(np.full_like(returns, np.nan) if lost else returns),
                     **trained,
                 }
             )
@@ -51,18 +58,31 @@ def summary(returns: Any) -> dict[str, float]:
     return {"mean": returns.mean(), "std_ddof0": returns.std(), "worst": returns.min()}
 
 
-def check_returns(returns: np.ndarray, plan: Plan) -> None:
-    """Refuses a task whose returns `[U, S]` are not finite.
+def failures(returns: np.ndarray, first: int) -> dict[int, int]:
+    """Run -> first update whose return, of `[U, S]` after `first`, is not finite."""
+    bad = ~np.isfinite(returns)
+    runs = np.flatnonzero(bad.any(axis=0))
+    return {int(run): first + int(bad[:, run].argmax()) + 1 for run in runs}
+
+
+def told_failures(rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    """The same as rows of a curve have it; rows of older runs do not tell."""
+    return {r["run"]: r["failed"] for r in rows if r.get("failed") is not None}
+
+
+def check_any(failed: Mapping[int, int], plan: Plan) -> None:
+    """Refuses to go on where no run has returns that are finite.
 
     Raises:
-      ProgramFailed: naming the training seed.
+      ProgramFailed: naming the training seed that failed first.
     """
-    bad = np.argwhere(~np.isfinite(returns))
-    if len(bad):
-        seed = plan.labels[int(bad[0][1])]["training_seed"]
-        raise ProgramFailed(
-            f"task {plan.task.name!r} gave a return that is not finite in training "
-            f"seed {seed}",
-            kind="task",
-            hint="check the reward of the environment for the actions of the policy",
-        )
+    if len(failed) < plan.runs:
+        return
+    first = min(failed, key=lambda run: failed[run])
+    seed = plan.labels[first]["training_seed"]
+    raise ProgramFailed(
+        f"task {plan.task.name!r} gave a return that is not finite in training seed "
+        f"{seed}{', and by now in all others' if plan.runs > 1 else ''}",
+        kind="task",
+        hint="check the reward of the environment for the actions of the policy",
+    )

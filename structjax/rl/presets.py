@@ -53,24 +53,36 @@ def resolved(name: str, network: bool) -> str:
     return "es_network" if network else "es_small"
 
 
-def changed(config: Config, settings: Sequence[str]) -> Config:
-    """The configuration with some options set, each given as `name=value`.
+def changed(name: str, settings: Sequence[str]) -> Config:
+    """A preset with some options set, each given as `name=value`.
 
     Raises:
-      StructjaxError: no such option, or a value of another kind.
+      StructjaxError: no such preset or option, or a value of another kind.
     """
-    values: dict[str, Any] = {}
+    config, values = preset(name), {}
     for setting in settings:
-        name, equals, text = setting.partition("=")
-        if not equals or name not in config.__dataclass_fields__:
-            raise StructjaxError(
-                f"setting {setting!r:.60}",
-                kind="options",
-                hint="name=value, with one of "
-                + ", ".join(config.__dataclass_fields__),
-            )
-        values[name] = _value(name, text, type(getattr(config, name)))
+        option, equals, text = setting.partition("=")
+        if not equals or option not in config.__dataclass_fields__:
+            raise _no_option(name, setting)
+        values[option] = _value(option, text, type(getattr(config, option)))
     return replace(config, **values)
+
+
+def _no_option(name: str, setting: str) -> StructjaxError:
+    """What is wrong with a setting, and where it would be right."""
+    option, equals, _ = setting.partition("=")
+    others = [n for n, c in ALL.items() if option in c.__dataclass_fields__]
+    if not equals:
+        problem, hint = "is not name=value", "e.g. learning_rate=0.001"
+    elif others:
+        problem = f"is no option of the preset {name}"
+        hint = "choose one that has it with --preset: " + ", ".join(others)
+    else:
+        problem = f"is no option of the preset {name}, nor of another"
+        hint = f"{name} has " + ", ".join(ALL[name].__dataclass_fields__)
+    return StructjaxError(
+        f"setting {setting!r:.60} {problem}", kind="options", hint=hint
+    )
 
 
 def _value(name: str, text: str, kind: type) -> Any:

@@ -1,5 +1,6 @@
 """What training starts from: a program, a saved policy, a run, or a new network."""
 
+import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from structjax.language.parse import Program
 from structjax.network_file import save_network
 from structjax.policy import MLPPolicy, variables_from, weights
 from structjax.policy_file import LoadedPolicy, load_actor, save_policy
+from structjax.rl.presets import ALL
 from structjax.rl.trainer import repeat
 from structjax.starts import floor_values
 from structjax.tasks.base import Task
@@ -70,6 +72,23 @@ def start(
     values = floor_values(policy, found.values)
     variables = variables_from(found.program.structure, values)
     return Start(policy, repeat(variables, len(seeds)), found.program, found.note)
+
+
+def check_named(spec: str) -> None:
+    """Refuses a name of nothing that training can start from.
+
+    Raises:
+      StructjaxError: it is neither `"mlp"` nor a file or directory.
+    """
+    if spec == MLP or os.path.exists(spec):
+        return
+    preset = f" (it is a preset: --preset {spec})" if spec in ALL else ""
+    raise StructjaxError(
+        f"there is no policy {spec!r:.200}{preset}",
+        kind="policy",
+        hint="give a program (.py), a saved policy (.json), a run directory, or mlp "
+        "for a new network",
+    )
 
 
 def save_trained(path: Path, begun: Start, variables: Any, task: Task) -> None:

@@ -15,7 +15,13 @@ from structjax.errors import ProgramFailed
 from structjax.files import write_atomic
 from structjax.forms import Many, Maybe
 from structjax.outcomes import OUTCOME
-from structjax.rl.curve import check_returns, rows_of, summary
+from structjax.rl.curve import (
+    check_any,
+    failures,
+    rows_of,
+    summary,
+    told_failures,
+)
 from structjax.rl.flops import flops_per_update
 from structjax.rl.plan import Plan
 from structjax.rl.saving import load_tree, save_tree
@@ -45,6 +51,7 @@ _ROWS = [
         "update": int,
         **dict.fromkeys(COUNTED, int),
         "seconds": float,
+        "failed": Maybe(int),
         **dict.fromkeys(("mean", "std_ddof0", "worst"), Maybe(float)),
     }
 ]
@@ -67,12 +74,17 @@ class Outcome(NamedTuple):
       checkpoints: name -> variables `[S, ...]`: `start`, `final`, `best`, and
         `resets400`, `best400` for a milestone of 400 resets.
       best_update: `[S]`.
+      failed: run -> the first update whose return was not finite, 0 for the start; from
+        there on the figures of the run are NaN in both tables.
+      lost: checkpoint -> the runs that had failed by then.
     """
 
     curve: pd.DataFrame
     evaluations: pd.DataFrame
     checkpoints: dict[str, Any]
     best_update: np.ndarray
+    failed: Mapping[int, int]
+    lost: Mapping[str, frozenset[int]]
 
 
 class Training:
@@ -91,18 +103,22 @@ class Training:
         self.stacked = stacked
         self.listen = listen
         self._state: TrainState | None = None
+        self._failed: dict[int, int] = {}
 
     def run(self) -> Outcome:
         """Trains, evaluates on the test seeds, writes both tables.
 
         Raises:
           StructjaxError: a checkpoint to go on from is damaged.
-          ProgramFailed: a return of the start or of training is not finite.
+          ProgramFailed: every run has a return of the start or of training that is not
+            finite.
         """
         rows = list(self.directory.step("start", self._start, _ROWS))
+        self._failed = told_failures(rows)
         for first, last in self.plan.chunks():
             compute = partial(self._chunk, first, last)
             rows += self.directory.step(f"chunk{last}", compute, _ROWS)
+            self._failed = told_failures(rows)
             self._tell(rows, last)
         flops = self.directory.step("flops", self._flops, float)
         curve = self._curve(rows, flops)
@@ -120,7 +136,9 @@ class Training:
         self._write("curve.csv", curve)
         self._write("evaluations.csv", evaluations)
         best = self._snapshot(self.plan.updates)["update"]
-        return Outcome(curve, evaluations, checkpoints, np.asarray(best))
+        lost = {name: self._lost(name) for name in checkpoints}
+        failed = dict(sorted(self._failed.items()))
+        return Outcome(curve, evaluations, checkpoints, np.asarray(best), failed, lost)
 
     # What is played
 
@@ -148,7 +166,8 @@ class Training:
         plan = self.plan
         found = appraise(plan.policy, self.stacked, plan.task, *self._selection, key)
         returns = np.asarray(found.returns)
-        if not np.isfinite(returns).all():
+        broken = ~np.isfinite(returns).all(axis=1)
+        if broken.all():
             raise ProgramFailed(
                 "the untrained policy has a return that is not finite on "
                 f"{int((~np.isfinite(returns)).sum())} of {returns.size} selection "
@@ -164,7 +183,14 @@ class Training:
         self._keep(state._replace(best=best), 0, 0)
         counts = dict.fromkeys(COUNTED, 0)
         return [
-            {"run": i, "update": 0, **counts, "seconds": 0.0, **summary(row)}
+            {
+                "run": i,
+                "update": 0,
+                "failed": 0 if broken[i] else None,
+                **counts,
+                "seconds": 0.0,
+                **summary(row),
+            }
             for i, row in enumerate(returns)
         ]
 
@@ -186,7 +212,8 @@ class Training:
             )
             metrics = jax.tree.map(np.asarray, metrics)
             appraisal = jax.tree.map(np.asarray, appraisal)
-        check_returns(metrics["return"], self.plan)
+        failed = failures(metrics["return"], first) | self._failed
+        check_any(failed, self.plan)
         self.directory.ledger.book(
             "training",
             resets=metrics["resets"].sum(),
@@ -196,7 +223,7 @@ class Training:
         self._keep(state, first, last)
         seconds = max(watch.seconds - clock.seconds, 0.0) / (last - first)
         seconds /= self.plan.runs
-        return rows_of(metrics, appraisal, before, flags, first, seconds)
+        return rows_of(metrics, appraisal, before, flags, first, seconds, failed)
 
     def _keep(self, state: TrainState, first: int, last: int) -> None:
         """Saves the state, and at milestones the variables for good.
@@ -240,10 +267,6 @@ class Training:
 
     def _evaluate(self, checkpoints: Mapping[str, Any]) -> list[dict[str, Any]]:
         plan, rows = self.plan, []
-        each = plan.algorithm.resets_per_update
-        resets = {"start": 0, "final": plan.updates * each, "best": plan.updates * each}
-        resets |= {f"resets{n}": n for n in plan.milestones}
-        resets |= {f"best{n}": n for n in plan.milestones}
         params, starts = self._starts("test")
         for name, stacked in checkpoints.items():
             for mode in MODES:
@@ -255,23 +278,38 @@ class Training:
                 figures = {"return": found.returns} | {
                     f"{OUTCOME}{k}": outcomes[k] for k in plan.task.outcomes
                 }
-                rows += self._episodes(name, resets[name], mode, figures)
+                rows += self._episodes(name, mode, figures)
         return rows
+
+    def _resets(self, checkpoint: str) -> int:
+        """The training episodes behind a checkpoint."""
+        plan = self.plan
+        done = plan.updates * plan.algorithm.resets_per_update
+        resets = {"start": 0, "final": done, "best": done}
+        resets |= {f"resets{n}": n for n in plan.milestones}
+        resets |= {f"best{n}": n for n in plan.milestones}
+        return resets[checkpoint]
+
+    def _lost(self, checkpoint: str) -> frozenset[int]:
+        """The runs that had failed by a checkpoint."""
+        update = self._resets(checkpoint) // self.plan.algorithm.resets_per_update
+        return frozenset(run for run, at in self._failed.items() if update >= at)
 
     def _episodes(
         self,
         checkpoint: str,
-        resets: int,
         mode: Mode,
         figures: Mapping[str, jax.Array],
     ) -> list[dict[str, Any]]:
         """Rows of S runs and E test episodes from figures `[S, E]` by column."""
-        arrays = {column: np.asarray(values) for column, values in figures.items()}
+        arrays = {column: np.array(values) for column, values in figures.items()}
+        for values in arrays.values():
+            values[list(self._lost(checkpoint))] = np.nan
         return [
             {
                 **label,
                 "checkpoint": checkpoint,
-                "resets": resets,
+                "resets": self._resets(checkpoint),
                 "mode": mode,
                 "simulator": "jax",
                 "seeds": "test",
@@ -295,7 +333,8 @@ class Training:
         table["seconds"] = table.groupby("run")["seconds"].cumsum()
         place = list(table.columns).index("seconds")
         table.insert(place, "flops", flops * table["update"])
-        return table.sort_values(["run", "update"]).drop(columns="run")
+        told = table.drop(columns="failed", errors="ignore")
+        return told.sort_values(["run", "update"]).drop(columns="run")
 
     def _write(self, name: str, table: pd.DataFrame) -> None:
         write_atomic(self.directory.path / name, table.to_csv(index=False))
@@ -307,9 +346,12 @@ class Training:
     def _tell(self, rows: list[dict[str, Any]], last: int) -> None:
         if self.listen is None:
             return
-        latest = [row["mean"] for row in rows if row["update"] == rows[-1]["update"]]
-        mean = float(np.mean(np.array(latest, float)))
-        self.listen(last, mean)
+        latest = [
+            row["mean"]
+            for row in rows
+            if row["update"] == rows[-1]["update"] and row["run"] not in self._failed
+        ]
+        self.listen(last, float(np.mean(np.array(latest, float))))
 
 
 class _Stopwatch:

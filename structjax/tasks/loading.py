@@ -10,6 +10,9 @@ from structjax.errors import StructjaxError
 from structjax.tasks.base import Task
 from structjax.tasks.probing import check_task
 
+DEFAULT_TASK = "car_racing"
+"""What a command takes where neither it nor the policy names a task."""
+
 
 def load_task(spec: str) -> Task:
     """The task that `--task` names.

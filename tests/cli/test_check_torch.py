@@ -70,8 +70,9 @@ def test_a_faulty_module_is_listed_with_its_problems(capsys, tmp_path):
     )
     code, out, _ = run(capsys, "check", "--from", "torch", path)
     assert code == 1
-    first = out.splitlines()[0]
-    assert first.startswith("line 49: error CONTROL: `raise X` is reached")
+    first, second, *_ = out.splitlines()
+    assert first == f"{path}, read for task 'car_racing' (the default):"
+    assert second.startswith("line 49: error CONTROL: `raise X` is reached")
 
 
 def test_a_module_is_no_program(capsys):

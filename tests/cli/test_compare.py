@@ -128,6 +128,13 @@ def test_curves_are_drawn_written_and_told(capsys, curves):
     assert "2 of 2" in out
     assert "0 of 2" in out
     assert "not reached" in out
+    # Trapezoids of fast: (100 / 2 + 905 + 910 / 2) / 2 = 705, the other run's 700.
+    assert "normalised AUC [95 %]" in out
+    assert " 702.5 [" in out
+    assert (
+        "Normalised AUC: area under the learning curve, divided by its range of resets."
+        in out
+    )
     assert "fast (n=2)" in (curves / "c.svg").read_text()
     data = pd.read_csv(curves / "c.csv")
     assert list(data.columns) == ["arm", "resets", "mean", "low", "high", "n"]

@@ -134,7 +134,30 @@ def test_recommended_is_a_strategy_for_programs_and_one_for_networks():
 
 def test_no_policy_and_a_missing_one(capsys, tmp_path):
     assert "no policy was named" in refused(capsys, "rl")
-    assert "cannot read" in refused(capsys, "rl", tmp_path / "none.py", "--task", TOY)
+    line = refused(capsys, "rl", tmp_path / "none.py", "--task", TOY)
+    assert f"there is no policy '{tmp_path / 'none.py'}'; give a program" in line
+
+
+@pytest.mark.parametrize("name", ["network", "MLP", "nn"])
+def test_what_is_no_policy_says_how_a_new_network_is_named(capsys, name):
+    line = refused(capsys, "rl", name)
+    assert f"there is no policy '{name}'" in line
+    assert line.endswith("or mlp for a new network")
+    assert ("(it is a preset: --preset network)" in line) == (name == "network")
+
+
+def test_a_setting_of_another_preset_is_told_with_the_presets(capsys, program):
+    # Of the default preset, es_small for programs, and of none.
+    given = ("rl", program, "--task", TOY, "--settings")
+    line = refused(capsys, *given, "clip_low=0.1")
+    assert "setting 'clip_low=0.1' is no option of the preset es_small; choose" in line
+    assert line.endswith("paper, group, network, gspo, grpo, reinforce, ppo")
+    line = refused(capsys, *given, "population=9", "--preset", "ppo")
+    assert "is no option of the preset ppo; choose" in line
+    assert line.endswith("--preset: es, es_small, es_network")
+    line = refused(capsys, *given, "clip=0.1")
+    assert "is no option of the preset es_small, nor of another; es_small has" in line
+    assert "is not name=value" in refused(capsys, *given, "learning_rate")
 
 
 def test_a_run_is_not_resumed_with_another_recipe(capsys, program, tmp_path):
@@ -175,6 +198,38 @@ def test_a_policy_that_can_no_longer_be_played_leaves_a_whole_run(capsys, tmp_pa
     code, out, err = run(capsys, "rl", "--resume", directory)
     assert code == 0, err
     assert "nan" in out
+
+
+def test_a_failed_training_seed_is_told_beside_the_others(
+    capsys, program, tmp_path, monkeypatch
+):
+    def failures(returns, first):
+        assert returns.shape[1] == 2
+        return {1: 2}  # seed 1 in its last update, 40 resets at 20 each
+
+    monkeypatch.setattr("structjax.rl.training.failures", failures)
+    directory = tmp_path / "run"
+    found = trained(capsys, program, *SHORT, "--run", directory)
+    first, second = found["seeds"]
+    assert first["note"] is None
+    assert second["note"] == "failed: a return of update 2 is not finite"
+    assert second["start_mean_mode"] == first["start_mean_mode"]
+    for name in ("final_mean_mode", "final_sampled_mode", "best_mean_mode"):
+        assert first[name] is not None
+        assert second[name] is None
+    assert second["resets"] == 40
+    assert found["best_policy"].endswith("seed0_best.json")
+    saved = {path.name for path in (directory / "params").glob("*")}
+    assert saved == {"seed0_start.json", "seed0_final.json", "seed0_best.json"}
+    manifest = json.loads((directory / "manifest.json").read_text())
+    assert manifest["failed_seeds"] == [1]
+    _, out, _ = run(capsys, "rl", "--resume", directory)
+    lines = out.splitlines()
+    assert [line.split().count("failed") for line in lines[3:5]] == [0, 3]
+    assert "(over 1 training seed)" in out
+    assert lines[-1] == "training seed 1 failed: a return of update 2 is not finite"
+    line = refused(capsys, "compare", f"{directory}@final", f"{directory}@start")
+    assert "values of return are not finite, the first at training_seed 1" in line
 
 
 def test_a_task_without_training_seeds_needs_tracks(capsys, program, tmp_path):

@@ -186,10 +186,10 @@ def test_an_action_that_is_always_saturated_is_warned_of():
     assert "In more than 95 % of rows: action_steer, action_gas" in result.text
 
 
-def demonstrated(residual: np.ndarray) -> RolloutTable:
+def demonstrated(residual: np.ndarray, x: np.ndarray | None = None) -> RolloutTable:
     """x = 0 ... 7; the policy says 0, the demonstration differs by the residual."""
     count = len(residual)
-    obs = np.arange(count, dtype=float)[:, None]
+    obs = (np.arange(count, dtype=float) if x is None else x)[:, None]
     mean = np.zeros((count, 2))
     demo = np.stack([residual, np.zeros(count)], axis=1)
     policy = Normal(mean, mean + 0.1)
@@ -221,6 +221,13 @@ def test_residuals_in_one_region_are_located():
     ]
     assert result.values["gas"]["regions"] == []
     assert result.verdict == "warn"
+
+
+def test_a_region_of_one_value_is_told_as_that_value():
+    residual = np.array([0.5, 0.5, 0.5, 0, 0, 0, 0, 0])
+    x = np.array([2.0, 2, 2, 3, 4, 5, 6, 7])
+    result = residuals(demonstrated(residual, x), SCHEMA)
+    assert "; where obs_x is 2 rms 0.5" in result.text
 
 
 def test_residuals_spread_evenly_have_no_region():

@@ -93,6 +93,21 @@ def test_an_older_table_without_a_value_of_the_scene_has_no_picture():
     assert episode_data(table(), scenic(FOLLOWS), [1, 2, 3])[0]["scene"] is None
 
 
+def test_an_older_table_is_drawn_without_what_it_does_not_hold():
+    shapes = [
+        Shape("line", HERE, "red", moves={name: (1, 0, 0)})
+        for name in ("distance", "speed")
+    ]
+    task = replace(
+        scenic(Scene((*shapes, Shape("line", HERE, "grey")))),
+        info={"distance": "m", "speed": "m/s"},
+    )
+    frame = table(info_distance=[1, 2, 3, 4, 5, 6])
+    scene = episode_data(frame, task, [1, 2, 3])[0]["scene"]
+    assert [shape["colour"] for shape in scene["shapes"]] == ["red", "grey"]
+    assert scene["shapes"][0]["moves"] == {"info_distance": [1.0, 0.0, 0.0]}
+
+
 def test_a_scene_that_follows_no_info_value_is_refused():
     lost = Scene((Shape("line", HERE, "red", turn="heading"),))
     with pytest.raises(StructjaxError, match="'toy': no info value 'heading'") as error:
@@ -207,6 +222,8 @@ def test_the_door_scene_follows_values_that_the_task_has():
     scene = door_open().scene(1003)
     assert scene.values <= INFO.keys()
     assert [(v.right, v.up) for v in scene.views] == [("x", "y"), ("y", "z")]
+    target = next(s for s in scene.shapes if "target" in s.label)
+    assert target.values == {"target_x", "target_y", "target_z"}
 
 
 @node

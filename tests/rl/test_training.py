@@ -1,5 +1,7 @@
 """The host's side of training: resume, checkpoints, counts, tables, refusals."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +16,7 @@ from structjax.rl.config import RLConfig
 from structjax.rl.plan import Plan
 from structjax.rl.presets import recipe
 from structjax.rl.saving import load_tree, save_tree
-from structjax.rl.trainer import repeat
+from structjax.rl.trainer import repeat, stack
 from structjax.rl.training import Training
 from structjax.runs import RunDirectory
 
@@ -193,6 +195,93 @@ def test_a_reward_that_is_not_finite_is_the_tasks_fault(tmp_path):
         created(tmp_path / "run") as directory,
     ):
         Training(directory, plan(task=task), start()).run()
+
+
+def fails(beyond):
+    """Training starts at 2, all else below 1; a push of 0.95 beyond a place is NaN."""
+
+    def initial(seeds):
+        params, starts = TASK.initial(seeds)
+        return params, starts + 2.0 * (seeds[0] >= 10000)
+
+    def step(key, state, action, params):
+        usual = TASK.step(key, state, action, params)
+        broken = (state[0] > beyond) & (jnp.abs(action[0]) > 0.95)
+        return usual._replace(reward=jnp.where(broken, jnp.nan, usual.reward))
+
+    return replace(toy_task(step), initial=initial)
+
+
+def gains(*values):
+    return stack([variables_from(STRUCTURE, {"gain": gain}) for gain in values])
+
+
+@pytest.mark.parametrize(
+    ("beyond", "update"),
+    [
+        # 5 * 2 is beyond 0.95, 0.05 * 2 is not: the first training return of run 1.
+        (1.5, 1),
+        # And in selection episodes, which begin at up to 0.9: its start.
+        (0.5, 0),
+    ],
+)
+def test_a_run_that_fails_leaves_the_others(tmp_path, beyond, update):
+    task = fails(beyond)
+    with created(tmp_path / "run") as directory:
+        outcome = Training(directory, plan(task=task), gains(0.05, 5.0)).run()
+    with created(tmp_path / "beside") as directory:
+        beside = Training(directory, plan(task=task), gains(0.05, 0.05)).run()
+    assert dict(outcome.failed) == {1: update}
+    first, failed = (outcome.curve.query(f"training_seed == {s}") for s in (3, 8))
+    whole = beside.curve.query("training_seed == 3")
+    assert without_seconds(first).equals(without_seconds(whole))
+    lost = failed["update"] >= update
+    for column in ("mean", "std_ddof0", "worst"):
+        assert failed[column][lost].isna().all()
+        assert failed[column][~lost].notna().all()
+    assert "failed" not in outcome.curve
+    found = outcome.evaluations.set_index(["training_seed", "checkpoint"])["return"]
+    for name in ("resets60", "best60", "final", "best"):
+        assert found[8, name].isna().all()
+        assert outcome.lost[name] == {1}
+    assert found[8, "start"].isna().all() == (update == 0)
+    assert found[3].notna().all()
+    written = pd.read_csv(tmp_path / "run" / "evaluations.csv")
+    assert written["return"].isna().sum() == found.isna().sum()
+
+
+def test_a_resumed_run_knows_which_runs_had_failed(tmp_path):
+    task, variables = fails(1.5), gains(0.05, 5.0)
+    with created(tmp_path / "whole") as directory:
+        whole = Training(directory, plan(task=task), variables).run()
+
+    def interrupt(done, score):
+        assert np.isfinite(score)
+        if done == 10:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt), created(path) as directory:
+        Training(directory, plan(task=task), variables, interrupt).run()
+    with RunDirectory.resume(path, config={}, task="toy") as directory:
+        again = Training(directory, plan(task=task), variables).run()
+    assert again.failed == whole.failed == {1: 1}
+    assert again.evaluations.equals(whole.evaluations)
+
+
+@pytest.mark.parametrize(
+    ("beyond", "message"),
+    [
+        (1.5, "not finite in training seed 3, and by now in all others"),
+        (0.5, "the untrained policy has a return that is not finite on"),
+    ],
+)
+def test_where_every_run_fails_nothing_is_trained(tmp_path, beyond, message):
+    with (
+        pytest.raises(ProgramFailed, match=message),
+        created(tmp_path / "run") as directory,
+    ):
+        Training(directory, plan(task=fails(beyond)), gains(5.0, 6.0)).run()
 
 
 @pytest.mark.parametrize(

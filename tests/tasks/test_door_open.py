@@ -21,6 +21,7 @@ from structjax.tasks.door_open.configurations import (
 )
 from structjax.tasks.door_open.observation import Body, observe, present
 from structjax.tasks.door_open.schema import DOOR_OPEN_SCHEMA
+from structjax.tasks.door_open.task import door_open
 
 PROGRAMS = Path(__file__).parents[1] / "fixtures" / "programs"
 START = 0.5475296784522107  # of the published records, in every configuration
@@ -239,3 +240,17 @@ def test_actions_are_clipped_in_jax_and_refused_on_the_host():
     ):
         with pytest.raises(StructjaxError, match=problem):
             checked_action(np.array(action))
+
+
+def test_the_info_tells_where_the_hands_target_is():
+    """Meta-World moves it by an action's hundredth: from (0, 0.6, 0.2) by 1 cm in x."""
+    task = door_open()
+    params, starts = task.initial([1000])
+    _, state = task.reset(starts[0], params)
+    action = jnp.array([1.0, 0.0, 0.0, -1.0])
+    info = task.step(jax.random.key(0), state, action, params).info
+    found = [float(info[f"target_{axis}"]) for axis in "xyz"]
+    assert found == pytest.approx([0.01, 0.6, 0.2], abs=1e-6)
+    hand = np.array([info[f"hand_{axis}"] for axis in "xyz"])
+    lag = float(np.linalg.norm(hand - found))
+    assert lag == pytest.approx(float(info["target_lag"]), abs=1e-6)

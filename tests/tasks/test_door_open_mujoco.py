@@ -1,5 +1,6 @@
 """Door Opening's own MJCF: in C MuJoCo, in MJX, and what it took from Meta-World."""
 
+import subprocess
 import sys
 from types import ModuleType
 
@@ -152,6 +153,26 @@ def test_a_mujoco_too_old_for_the_model_is_refused(monkeypatch):
     monkeypatch.setattr("mujoco.mj_versionString", lambda: "2.3.7")
     with pytest.raises(StructjaxError, match=r"MuJoCo 2\.3\.7 is too old"):
         import_mujoco()
+
+
+FRESH = """
+import sys
+class Telling:
+    def find_spec(self, name, *_):
+        if name == "mujoco.mjx":
+            print("another line")
+sys.meta_path.insert(0, Telling())
+from structjax.tasks.door_open.mjx import import_mjx
+import_mjx()
+"""
+
+
+def test_mjx_does_not_speak_of_a_back_end_that_is_not_used():
+    told = subprocess.run(
+        [sys.executable, "-c", FRESH], capture_output=True, text=True, check=True
+    )
+    assert told.stdout == "another line\n"
+    assert "warp" not in told.stderr
 
 
 class Broken(ModuleType):

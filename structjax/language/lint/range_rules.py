@@ -64,13 +64,20 @@ def _unreachable(
     if max(below, above) <= least:
         return
     text = (
-        f"the mean of `{action.name}` lies in [{low:.4g}, {high:.4g}]; the range is "
+        f"the mean of `{action.name}` {_span(low, high)}; the range is "
         f"[{action.low:g}, {action.high:g}]"
     )
     ends = [(above, high, action.high), (below, action.low, low)]
     missed = [f"{a:.4g} to {b:.4g}" for size, a, b in ends if size > least]
     hint = f"it never asks for {' or '.join(missed)}; widen it, or say why in a comment"
     yield Problem("UNREACHABLE_ACTION", "warning", part.line, text, hint)
+
+
+def _span(low: float, high: float) -> str:
+    ends = f"{low:.4g}", f"{high:.4g}"
+    return (
+        f"is always {ends[0]}" if ends[0] == ends[1] else f"lies in [{', '.join(ends)}]"
+    )
 
 
 def _reached(

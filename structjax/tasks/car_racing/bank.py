@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from structjax.compilation import cache_directory
-from structjax.errors import StructjaxError
+from structjax.ranges import episode_seeds
 from structjax.tasks.car_racing import constants, tables, track
 from structjax.tasks.car_racing.tables import TrackArrays, track_arrays
 from structjax.tasks.car_racing.track import make_track
@@ -40,13 +40,9 @@ def track_bank(
         cannot be written costs time, nothing else.
 
     Raises:
-      StructjaxError: no seeds, or a negative one.
+      StructjaxError: no seeds, or no such seed.
     """
-    seeds = [int(seed) for seed in seeds]
-    if not seeds or min(seeds) < 0:
-        raise StructjaxError(
-            f"track seeds {seeds}; one or more integers >= 0 are accepted", kind="seeds"
-        )
+    seeds = list(episode_seeds(seeds))
     folder = cache_directory() if cache_dir is None else Path(cache_dir)
     header = _header(seeds)
     name = hashlib.sha256(json.dumps(seeds).encode()).hexdigest()[:16]

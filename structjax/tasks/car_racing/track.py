@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from structjax.ranges import episode_seed
+
 CHECKPOINTS = 12
 PLAIN_RADIUS = 150.0  # m
 DETAIL_STEP = 3.5  # m between nodes
@@ -50,7 +52,11 @@ def make_track(seed: int) -> Track:
 
     A pure function of the seed. Failed attempts draw on from the same random stream, as
     Gymnasium does (6 % of the attempts fail).
+
+    Raises:
+      StructjaxError: no such seed.
     """
+    seed = episode_seed(seed)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
     while True:
         lap = _closed_lap(_walk(_checkpoints(rng)))

@@ -1,10 +1,13 @@
-"""Seeds to door positions, and the ten positions of the paper's protocol."""
+"""What an episode is set up with: door positions by seed, and its steps."""
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Final
 
 import numpy as np
 
+from structjax.errors import StructjaxError
+from structjax.ranges import episode_seed, episode_seeds
 from structjax.tasks.base import DEFAULT_SEEDS
 from structjax.tasks.door_open import constants as c
 
@@ -28,7 +31,11 @@ def door_position(seed: int) -> np.ndarray:
 
     The test seeds have the positions of `TEST_DOORS`; every other seed draws its own,
     uniformly, as Meta-World does.
+
+    Raises:
+      StructjaxError: no such seed.
     """
+    seed = episode_seed(seed)
     tests = DEFAULT_SEEDS["test"]
     if seed in tests:
         return np.array(TEST_DOORS[tests.index(seed)])
@@ -36,5 +43,25 @@ def door_position(seed: int) -> np.ndarray:
 
 
 def door_positions(seeds: Sequence[int]) -> np.ndarray:
-    """Door x, y `[B, 2]` float32 of B seeds."""
-    return np.array([door_position(int(s)) for s in seeds], np.float32).reshape(-1, 2)
+    """Door x, y `[B, 2]` float32 of B seeds.
+
+    Raises:
+      StructjaxError: no seeds, or no such seed.
+    """
+    return np.array([door_position(s) for s in episode_seeds(seeds)], np.float32)
+
+
+def checked_horizon(horizon: int) -> int:
+    """The steps of an episode.
+
+    Raises:
+      StructjaxError: it is no whole number, less than 1, or beyond Meta-World's.
+    """
+    whole = isinstance(horizon, Integral) and not isinstance(horizon, bool)
+    if not whole or not 1 <= horizon <= c.HORIZON:
+        raise StructjaxError(
+            f"task 'door_open': horizon {horizon!r}",
+            kind="task",
+            hint=f"accepted: whole numbers, 1 to {c.HORIZON}, Meta-World's limit",
+        )
+    return int(horizon)

@@ -147,7 +147,7 @@ def describe(body: Body, door_xy: jax.Array, rating: Rating) -> dict[str, jax.Ar
     """The named values of a step, `[]` each; `task.INFO` says what they mean."""
     handle = handle_position(door_xy, body.theta)
     lag = jnp.linalg.norm(jnp.asarray(body.target) - body.hand)
-    places = {"hand": body.hand, "handle": handle}
+    places = {"hand": body.hand, "handle": handle, "target": jnp.asarray(body.target)}
     return {
         "distance": rating.distance,
         "success": rating.success,

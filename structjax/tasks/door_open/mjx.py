@@ -1,5 +1,10 @@
 """Hand and door in MJX: the MJCF of our own as JAX dynamics."""
 
+import contextlib
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from importlib import metadata
 from typing import Any, Final, NamedTuple
@@ -20,6 +25,11 @@ from structjax.tasks.door_open.mjcf import DOOR, DoorModel
 from structjax.tasks.door_open.observation import Body, opening_of
 
 OLDEST: Final = (3, 8)  # earlier ones call `jax.numpy.clip` with names it has dropped
+
+_WARP: Final = tuple(
+    f"Failed to import {name}: No module named 'warp'"
+    for name in ("warp", "mujoco_warp")
+)
 
 
 class MjxState(NamedTuple):
@@ -140,7 +150,8 @@ def import_mjx() -> Any:
     """
     mujoco = import_mujoco()
     try:
-        from mujoco import mjx
+        with _without_warp():
+            from mujoco import mjx
 
         found = metadata.version("mujoco-mjx")
     except Exception as error:  # one for another MuJoCo lacks some of its names
@@ -149,6 +160,18 @@ def import_mjx() -> Any:
     if release(found) < OLDEST:
         raise _unusable(f"{found} is too old: it does not run on this JAX")
     return mjx
+
+
+@contextmanager
+def _without_warp() -> Iterator[None]:
+    """Drops MJX's two lines on stdout about a back end that is not installed."""
+    told = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(told):
+            yield
+    finally:
+        rest = (x for x in told.getvalue().splitlines(True) if x.strip() not in _WARP)
+        sys.stdout.write("".join(rest))
 
 
 def _unusable(problem: str) -> StructjaxError:

@@ -12,7 +12,7 @@ from structjax.tasks.scene import Point, Scene, Shape, View
 VIEWS: Final = (View("from above", "x", "y"), View("from the side", "y", "z"))
 _HERE: Final = ((0.0, 0.0, 0.0),)
 _WOOD, _METAL, _HAND = "#b7791f", "#4a5568", "#c53030"
-_GOAL, _WAY, _CABINET = "#2f855a", "#3182ce", "#cbd5e0"
+_GOAL, _WAY, _CABINET, _TARGET = "#2f855a", "#3182ce", "#cbd5e0", "#805ad5"
 _STEM: Final = tuple((c.STEM_X, y, 0.0) for y in c.STEM_Y)
 
 
@@ -82,7 +82,7 @@ def _cabinet(x: float, y: float) -> tuple[Point, ...]:
 
 
 def _hand() -> tuple[Shape, ...]:
-    """The hand's way, its point, and two claws that open along y."""
+    """The hand's way, its point, two claws that open along y, and its target."""
     place = _following("hand")
     half = c.FINGER_HALF_HEIGHT
     claw = ((0.0, 0.0, -half), (0.0, 0.0, half))
@@ -100,4 +100,12 @@ def _hand() -> tuple[Shape, ...]:
             for side in (-apart, apart)
         ),
         Shape("line", _HERE, _HAND, 0.014, moves=place, label="hand and claws"),
+        Shape(
+            "ring",
+            _HERE,
+            _TARGET,
+            0.03,
+            moves=_following("target"),
+            label="target that the hand follows",
+        ),
     )

@@ -6,16 +6,18 @@ from typing import Any
 import jax
 import numpy as np
 
+from structjax.errors import StructjaxError
 from structjax.original.lockstep import Act, LockstepEpisodes, summed_up
-from structjax.outcomes import Outcomes
+from structjax.outcomes import Outcomes, problem
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open.actions import checked_action, moved_target
-from structjax.tasks.door_open.configurations import door_positions
+from structjax.tasks.door_open.configurations import checked_horizon, door_positions
 from structjax.tasks.door_open.engine import Compiled, compile_model, import_mujoco
 from structjax.tasks.door_open.environment import describe
 from structjax.tasks.door_open.mjcf import DoorModel
 from structjax.tasks.door_open.observation import Body, observe, opening_of, present
 from structjax.tasks.door_open.reward import rate
+from structjax.tasks.door_open.task import INFO
 
 
 class SimulatedDoors:
@@ -31,10 +33,10 @@ class SimulatedDoors:
         """Closed doors at `doors` `[B, 2]`.
 
         Raises:
-          StructjaxError: MuJoCo is not installed.
+          StructjaxError: MuJoCo is not installed, or the doors are no places.
         """
+        self.doors = _checked_doors(doors)
         self.compiled: Compiled = compile_model(model or DoorModel())
-        self.doors = np.asarray(doors, np.float32)
         self.data = [self._start(door) for door in self.doors]
         self._now = np.asarray(_look(self.bodies(), self.doors))
 
@@ -110,8 +112,16 @@ def simulate(
       horizon: steps of an episode.
 
     Raises:
-      StructjaxError: MuJoCo is not installed, or an action cannot be used.
+      StructjaxError: MuJoCo is not installed, or seeds, outcomes, horizon or an action
+        cannot be used.
     """
+    horizon = checked_horizon(horizon)
+    if unusable := problem(outcomes, INFO):
+        raise StructjaxError(
+            f"task 'door_open': {unusable[0]}",
+            kind="outcomes",
+            hint=f"accepted: {unusable[1]}",
+        )
     world = SimulatedDoors(door_positions(seeds), model)
     obs, rewards = world.observations(), []
     info: dict[str, list[np.ndarray]] = {value: [] for value, _ in outcomes.values()}
@@ -121,6 +131,21 @@ def simulate(
         for name, values in info.items():
             values.append(named[name])
     return summed_up(rewards, np.ones((horizon, len(seeds)), bool), info, outcomes)
+
+
+def _checked_doors(doors: np.ndarray) -> np.ndarray:
+    array = np.asarray(doors, np.float32)
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
+        fault = f"doors of the shape {array.shape}"
+    elif not np.isfinite(array).all():
+        fault = "a door whose place is not finite"
+    else:
+        return array
+    raise StructjaxError(
+        f"door_open: {fault}",
+        kind="task",
+        hint="accepted: finite x and y, `[B, 2]`, of one or more doors",
+    )
 
 
 @jax.jit

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from numbers import Integral
 from typing import Any, Literal, get_args
 
 import jax
@@ -14,7 +13,7 @@ from structjax.outcomes import Outcomes
 from structjax.tasks.base import DEFAULT_SEEDS, Step, Task
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open.analytic import Analytic
-from structjax.tasks.door_open.configurations import door_positions
+from structjax.tasks.door_open.configurations import checked_horizon, door_positions
 from structjax.tasks.door_open.environment import (
     DoorOpen,
     Dynamics,
@@ -43,6 +42,9 @@ INFO: Mapping[str, str] = {
     "handle_x": "position of the handle, m, to the right of the robot",
     "handle_y": "position of the handle, m, away from the robot",
     "handle_z": "position of the handle, m, up",
+    "target_x": "position of the hand's target, m, to the right of the robot",
+    "target_y": "position of the hand's target, m, away from the robot",
+    "target_z": "position of the hand's target, m, up",
 }
 OUTCOMES: Outcomes = {
     "min_distance": ("distance", "min"),
@@ -88,7 +90,7 @@ def door_open(
     Raises:
       StructjaxError: an unknown backend, a horizon beyond 500, or MJX is missing.
     """
-    horizon = _checked_horizon(horizon)
+    horizon = checked_horizon(horizon)
     environment = DoorOpen(_dynamics(backend), horizon)
 
     def initial(seeds: Sequence[int]) -> tuple[EnvParams, jax.Array]:
@@ -119,17 +121,6 @@ def door_open(
         simulators=_simulators(horizon),
         scene=door_scene,
     )
-
-
-def _checked_horizon(horizon: int) -> int:
-    whole = isinstance(horizon, Integral) and not isinstance(horizon, bool)
-    if not whole or not 1 <= horizon <= c.HORIZON:
-        raise StructjaxError(
-            f"task 'door_open': horizon {horizon!r}",
-            kind="task",
-            hint=f"accepted: whole numbers, 1 to {c.HORIZON}, Meta-World's limit",
-        )
-    return int(horizon)
 
 
 def _dynamics(backend: str) -> Dynamics:

@@ -119,6 +119,13 @@ GRIP = Schema(
 )
 
 
+def test_an_action_that_is_always_the_same():
+    (message,) = found(
+        program("1", "grip=normal(1)", "", GRIP), "UNREACHABLE_ACTION", GRIP
+    )
+    assert message == "the mean of `grip` is always 1; the range is [-1, 1]"
+
+
 @pytest.mark.parametrize(
     ("head", "reached"),
     [
