@@ -132,14 +132,16 @@ def scaling_mode(options: argparse.Namespace) -> Rows:
 
 def devices_mode(options: argparse.Namespace) -> Rows:
     """Seeds sharded over devices."""
-    for row in devices_rows(options.job, options.counts or [1, 2, 4], "group"):
-        steps = row["env_steps"] / median(row["wall_s"])
-        print(
-            f"| {row['devices']} | {steps:,.0f} | {row['same_bits']} | "
-            f"{row['first_update_apart']:.2g} | {row['last_update_apart']:.2g} |",
-            flush=True,
-        )
-        yield [row]
+    counts = options.counts or [1, 2, 4]
+    for mapping in ("vmap", "map"):
+        for row in devices_rows(options.job, counts, "group", mapping):
+            steps = row["env_steps"] / median(row["wall_s"])
+            print(
+                f"| {mapping} | {row['devices']} | {steps:,.0f} | {row['same_bits']} | "
+                f"{row['first_update_apart']:.2g} | {row['last_update_apart']:.2g} |",
+                flush=True,
+            )
+            yield [row]
 
 
 MODES: dict[str, Callable[[argparse.Namespace], Rows]] = {

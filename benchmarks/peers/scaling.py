@@ -23,25 +23,34 @@ def seeds_rows(job: Job, counts: list[int], kind: str) -> Iterator[dict[str, Any
         yield {"row": "seeds", "arm": kind, **child("seeds", request, {})}
 
 
-def devices_rows(job: Job, counts: list[int], kind: str) -> Iterator[dict[str, Any]]:
+def devices_rows(
+    job: Job, counts: list[int], kind: str, mapping: str
+) -> Iterator[dict[str, Any]]:
     """One process per number of forced host devices, the seeds spread over them.
 
     Each is compared with one device: bit by bit, and the training returns of the first
-    update, which show rounding alone, and of the last, after learning from it.
+    update, which show rounding alone, and of the last, after learning from it. All have
+    as many threads, by which XLA cuts its loops.
     """
     from peers.pairs import child
 
     reference: dict[str, np.ndarray] = {}
+    threads = str(max(*counts, os.cpu_count() or 1))
     for count in counts:
         flags = f"--xla_force_host_platform_device_count={count}"
-        environment = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}"}
-        row = child("devices", {"kind": kind, "job": asdict(job)}, environment)
+        environment = {
+            "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}",
+            "NPROC": threads,
+        }
+        request = {"kind": kind, "job": asdict(job), "mapping": mapping}
+        row = child("devices", request, environment)
         learned = {name: np.asarray(row.pop(name)) for name in LEARNED}
         reference = reference or learned
         apart = {name: np.abs(learned[name] - reference[name]) for name in LEARNED}
         yield {
             "row": "devices",
             "arm": kind,
+            "mapping": mapping,
             **row,
             "same_bits": not any(x.any() for x in apart.values()),
             "first_update_apart": float(apart["first"].max()),
@@ -80,7 +89,8 @@ def _trainer(request: dict[str, Any]) -> tuple[Any, int | None]:
     """Our trainer, compiled and warm, and XLA's temporary memory."""
     from peers.structjax_arms import Trainer
 
-    trainer = Trainer(request["kind"], Job(**request["job"]))
+    job = Job(**request["job"])
+    trainer = Trainer(request["kind"], job, request.get("mapping", "vmap"))
     return trainer, trainer.compile()
 
 

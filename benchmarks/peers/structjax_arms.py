@@ -102,7 +102,7 @@ def _tuned(kind: str, found: Any, environment: str) -> Any:
 class Trainer:
     """The trainer of one arm, called as `structjax rl` does, in one chunk."""
 
-    def __init__(self, kind: str, job: Job) -> None:
+    def __init__(self, kind: str, job: Job, mapping: str = "vmap") -> None:
         try:
             from structjax.rl.presets import recipe
         except ImportError as error:
@@ -111,7 +111,7 @@ class Trainer:
         from structjax.tasks.classic import cartpole, pendulum
 
         tasks = {"Pendulum-v1": pendulum, "CartPole-v1": cartpole}
-        self.job = job
+        self.job, self.mapping = job, mapping
         self.config = configuration(kind, job)
         self.task = tasks[job.environment]()
         self.policy = MLPPolicy(self.task.schema)
@@ -136,7 +136,8 @@ class Trainer:
         """Compiles the run; its temporary memory in bytes."""
         from structjax.rl.trainer import train_chunk
 
-        self.program = train_chunk.lower(*self.fixed, *self._arrays(0)).compile()
+        arguments = (*self.fixed, *self._arrays(0))
+        self.program = train_chunk.lower(*arguments, mapping=self.mapping).compile()
         memory = self.program.memory_analysis()
         return None if memory is None else int(memory.temp_size_in_bytes)
 
