@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("--backends", nargs="+", choices=BACKENDS, default=["analytic"])
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 16, 256, 4096])
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--name", default="door_speed", help="results file")
     options = parser.parse_args()
     rows = []
     for backend in options.backends:
@@ -81,7 +82,7 @@ def main() -> None:
                 f"{compiled['compile_wall_s']:.1f} s, "
                 f"{compiled['compile_cpu_s']:.1f} s of it CPU"
             )
-    print(write_rows("door_speed", rows))
+    print(write_rows(options.name, rows))
 
 
 if __name__ == "__main__":
