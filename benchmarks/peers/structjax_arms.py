@@ -80,11 +80,11 @@ def configuration(kind: str, job: Job) -> Any:
 
 
 def _tuned(kind: str, found: Any, environment: str) -> Any:
-    """The preset: `network` for `group`; `ppo` with the numbers of the Zoo."""
+    """The preset for networks; `ppo` with the numbers of the Zoo."""
     from structjax.rl.presets import preset
 
-    if kind == "group":
-        return preset("network")
+    if kind in ("group", "es"):
+        return preset("network" if kind == "group" else "es_network")
     if kind != "ppo":
         return found
     chosen = settings.ZOO[environment]

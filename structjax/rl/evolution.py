@@ -30,6 +30,9 @@ from structjax.rl.trainer import appraise
 from structjax.rollout import Policy
 from structjax.tasks.base import Task
 
+MOST_COVARIED = 1_000
+"""Weights of a search with a full covariance."""
+
 
 @dataclass(frozen=True)
 class EvolutionConfig:
@@ -38,16 +41,16 @@ class EvolutionConfig:
     An update is a generation: `population * episodes` episodes with mean actions.
     """
 
-    strategy: Strategy = "snes"
+    strategy: Strategy = "cma_es"
     """`open_es`: Adam on a smoothed gradient, sigma as scheduled; `pgpe`: the same with
     a sigma per weight that adapts; `snes`: natural gradient, a sigma per weight;
     `sep_cma_es` and `cma_es`: covariance matrix adaptation, diagonal and full."""
     population: int = 20
     """Members of a generation."""
-    episodes: int = 128
+    episodes: int = 32
     """Initial states of a generation, the same for all members. With few of them the
     rare ones that a faster policy fails on are missing from most generations."""
-    sigma: float = 0.1
+    sigma: float = 0.3
     """Standard deviation of the first generation, in units of a weight: of its size,
     or of its unconstrained value where it has two bounds."""
     sigma_end: float = 1.0
@@ -101,6 +104,18 @@ def _check_pairs(config: EvolutionConfig) -> None:
             f"{config.sigma_end!r}",
             kind="options",
             hint="leave it at 1, or use strategy open_es",
+        )
+
+
+def _check_size(strategy: Strategy, weights: int) -> None:
+    """A full covariance has the square of the weights, and costs their cube."""
+    if strategy == "cma_es" and weights > MOST_COVARIED:
+        raise StructjaxError(
+            f"strategy cma_es keeps a covariance of all weights, and these are "
+            f"{weights:,}",
+            kind="options",
+            hint=f"up to {MOST_COVARIED:,}; for more --settings strategy=sep_cma_es or "
+            "snes, or --preset es_network",
         )
 
 
@@ -162,6 +177,7 @@ class EvolutionStrategy:
     def init(self, key: jax.Array, variables: Any) -> EvolutionState:
         """The state before the first generation, its mean at the variables."""
         space = coordinates(self.policy, variables)
+        _check_size(self.config.strategy, space.scale.shape[0])
         search = begin_search(self._strategy(space))
         return EvolutionState(key, jnp.int32(0), variables, space, search)
 
@@ -237,13 +253,14 @@ def cost(returns: jax.Array) -> jax.Array:
     return jnp.where(jnp.isfinite(mean), -mean, jnp.inf)
 
 
-SMALL = EvolutionConfig(population=20, episodes=4, sigma=0.25, learning_rate_end=0.5)
+SMALL = EvolutionConfig(strategy="snes", episodes=4, sigma=0.25, learning_rate_end=0.5)
 
 EVOLUTION_PRESETS: Mapping[str, EvolutionConfig] = {
     "es": EvolutionConfig(),
     "es_small": SMALL,
     "es_network": replace(SMALL, sigma=0.1),
 }
-"""Named recipes without gradients: for 50,000 resets and more, for 400 to a few
-thousand and, with the smaller sigma that thousands of weights want, for networks.
-Chosen on tracks of Car Racing that are neither training nor test tracks."""
+"""Named recipes without gradients: `es` with a full covariance for 10,000 resets and more
+of a program, `es_small` for 400 to a few thousand and, with the smaller sigma that
+thousands of weights want, `es_network`. Chosen on tracks of Car Racing that are neither
+training nor test tracks."""

@@ -264,3 +264,13 @@ def test_bad_options_are_named(options, words):
 def test_presets_are_static_arguments():
     for name, config in EVOLUTION_PRESETS.items():
         assert hash(config) == hash(replace(config)), name
+
+
+def test_a_full_covariance_of_a_network_is_refused():
+    policy = MLPPolicy(TASK.schema, (64, 64))
+    obs = jnp.zeros(TASK.schema.observation_size)
+    variables = policy.init(jax.random.key(0), obs)
+    full, small = (EVOLUTION_PRESETS[name] for name in ("es", "es_network"))
+    with pytest.raises(StructjaxError, match="covariance of all weights"):
+        EvolutionStrategy(policy, TASK, full, 1).init(jax.random.key(0), variables)
+    EvolutionStrategy(policy, TASK, small, 1).init(jax.random.key(0), variables)
