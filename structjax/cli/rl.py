@@ -137,6 +137,7 @@ class Rl:
         from structjax.rl.plan import Plan
         from structjax.rl.presets import changed, recipe, resolved
         from structjax.rl.starting import check_noise, start
+        from structjax.rl.trainer import check_begin
         from structjax.rl.training import Training
 
         name = resolved(self.preset, _is_network(policy))
@@ -149,6 +150,7 @@ class Rl:
             check_noise(begun, task)
         tell(begun.note)
         algorithm, scalars = recipe(begun.policy, task, config, self.resets, len(seeds))
+        check_begin(algorithm, begun.stacked)
         each = config.resets_per_update
         if self.resets > each and self.resets % each:
             spent = self.resets - self.resets % each

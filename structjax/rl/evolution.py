@@ -260,7 +260,7 @@ EVOLUTION_PRESETS: Mapping[str, EvolutionConfig] = {
     "es_small": SMALL,
     "es_network": replace(SMALL, sigma=0.1),
 }
-"""Named recipes without gradients: `es` with a full covariance for 10,000 resets and more
-of a program, `es_small` for 400 to a few thousand and, with the smaller sigma that
+"""Named recipes without gradients: `es` with a full covariance for 10,000 resets and
+more of a program, `es_small` for 400 to a few thousand and, with the smaller sigma that
 thousands of weights want, `es_network`. Chosen on tracks of Car Racing that are neither
 training nor test tracks."""

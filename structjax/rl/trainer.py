@@ -119,6 +119,19 @@ def begin(algorithm: Algorithm, keys: jax.Array, stacked: Any) -> TrainState:
     return TrainState(state, Best(start, *none), jnp.int32(0), totals)
 
 
+def check_begin(algorithm: Algorithm, stacked: Any) -> None:
+    """Begins without computing anything.
+
+    Raises:
+      StructjaxError: the algorithm refuses these variables `[S, ...]`.
+    """
+    jax.eval_shape(
+        lambda: algorithm.init(
+            jax.random.key(0), jax.tree.map(lambda leaf: leaf[0], stacked)
+        )
+    )
+
+
 def better(best: Best, stacked: Any, returns: jax.Array, update: jax.Array) -> Best:
     """The best after one more appraisal `[..., E]`; a NaN is never better."""
     score = jnp.mean(returns, axis=-1)

@@ -126,6 +126,18 @@ def test_what_cannot_be_done_is_one_line(
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_covariance_of_a_network_is_refused_before_a_run_begins(
+    capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    line = refused(
+        capsys, "rl", "mlp", "--task", TOY, "--preset", "es", "--resets", 640
+    )
+    assert "strategy cma_es keeps a covariance of all weights" in line
+    assert "--preset es_network" in line
+    assert not (tmp_path / "runs").exists()
+
+
 def test_recommended_is_a_strategy_for_programs_and_one_for_networks():
     assert resolved("recommended", network=False) == "es_small"
     assert resolved("recommended", network=True) == "es_network"
