@@ -41,7 +41,7 @@ class EvolutionConfig:
     An update is a generation: `population * episodes` episodes with mean actions.
     """
 
-    strategy: Strategy = "cma_es"
+    strategy: Strategy = "snes"
     """`open_es`: Adam on a smoothed gradient, sigma as scheduled; `pgpe`: the same with
     a sigma per weight that adapts; `snes`: natural gradient, a sigma per weight;
     `sep_cma_es` and `cma_es`: covariance matrix adaptation, diagonal and full."""
@@ -115,7 +115,7 @@ def _check_size(strategy: Strategy, weights: int) -> None:
             f"{weights:,}",
             kind="options",
             hint=f"up to {MOST_COVARIED:,}; for more --settings strategy=sep_cma_es or "
-            "snes, or --preset es_network",
+            "snes",
         )
 
 
@@ -260,7 +260,6 @@ EVOLUTION_PRESETS: Mapping[str, EvolutionConfig] = {
     "es_small": SMALL,
     "es_network": replace(SMALL, sigma=0.1),
 }
-"""Named recipes without gradients: `es` with a full covariance for 10,000 resets and
-more of a program, `es_small` for 400 to a few thousand and, with the smaller sigma that
-thousands of weights want, `es_network`. Chosen on tracks of Car Racing that are neither
-training nor test tracks."""
+"""Named recipes without gradients: for 10,000 resets and more, for 400 to a few
+thousand and, with the smaller sigma that thousands of weights want, for networks. Chosen
+on tracks of Car Racing that are neither training nor test tracks."""

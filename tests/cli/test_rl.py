@@ -134,7 +134,7 @@ def test_a_covariance_of_a_network_is_refused_before_a_run_begins(
         capsys, "rl", "mlp", "--task", TOY, "--preset", "es", "--resets", 640
     )
     assert "strategy cma_es keeps a covariance of all weights" in line
-    assert "--preset es_network" in line
+    assert "--settings strategy=sep_cma_es" in line
     assert not (tmp_path / "runs").exists()
 
 
