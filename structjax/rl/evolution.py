@@ -261,5 +261,5 @@ EVOLUTION_PRESETS: Mapping[str, EvolutionConfig] = {
     "es_network": replace(SMALL, sigma=0.1),
 }
 """Named recipes without gradients: for 10,000 resets and more, for 400 to a few
-thousand and, with the smaller sigma that thousands of weights want, for networks. Chosen
-on tracks of Car Racing that are neither training nor test tracks."""
+thousand and, with the smaller sigma that thousands of weights want, for networks.
+Chosen on tracks of Car Racing that are neither training nor test tracks."""

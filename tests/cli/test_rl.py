@@ -130,9 +130,8 @@ def test_a_covariance_of_a_network_is_refused_before_a_run_begins(
     capsys, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    line = refused(
-        capsys, "rl", "mlp", "--task", TOY, "--preset", "es", "--resets", 640
-    )
+    given = ("rl", "mlp", "--task", TOY, "--resets", 640, "--preset", "es")
+    line = refused(capsys, *given, "--settings", "strategy=cma_es")
     assert "strategy cma_es keeps a covariance of all weights" in line
     assert "--settings strategy=sep_cma_es" in line
     assert not (tmp_path / "runs").exists()
