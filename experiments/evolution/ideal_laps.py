@@ -128,7 +128,9 @@ def main() -> None:
     """Prints the return of every track and their mean."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", default="1000:1010")
-    parser.add_argument("--half-width", type=float, default=6.0, help="of the lane it may use, m")
+    parser.add_argument(
+        "--half-width", type=float, default=6.0, help="of the lane it may use, m"
+    )
     options = parser.parse_args()
     seeds = range(*map(int, options.seeds.split(":")))
     steps = np.ceil(laps(seeds, options.half_width) / c.TIME_STEP)
