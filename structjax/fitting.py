@@ -26,8 +26,8 @@ from structjax.memory import initial_memory
 
 RACE_FROM = 32
 """Fewer restarts all go to the end: there is little to save."""
-SURVIVORS = 4
-"""One of so many restarts goes on after the same share of the updates."""
+ONE_IN = 4
+"""One restart in so many goes on, after one update in so many."""
 
 
 class FitResult(NamedTuple):
@@ -114,7 +114,7 @@ def race(
     """
     descent = _Descent(policy, data, anchor, config)
     steps = descent.plan(key)
-    cut = max(config.num_updates // SURVIVORS, 1)
+    cut = max(config.num_updates // ONE_IN, 1)
     first, second = (
         jax.tree.map(lambda x: x[:cut], steps),
         jax.tree.map(lambda x: x[cut:], steps),
@@ -122,7 +122,7 @@ def race(
     advance = jax.vmap(descent.advance, in_axes=(0, None))
     reached, curves = advance(jax.vmap(descent.begin)(starts), first)
     stopped = jax.vmap(descent.finish)(reached, curves)
-    kept = jnp.argsort(stopped.objective)[: max(len(stopped.objective) // SURVIVORS, 1)]
+    kept = jnp.argsort(stopped.objective)[: max(len(stopped.objective) // ONE_IN, 1)]
     reached, before = jax.tree.map(lambda leaf: leaf[kept], (reached, curves))
     reached, after = advance(reached, second)
     curves = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=1), before, after)

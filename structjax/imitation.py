@@ -121,10 +121,9 @@ def _fit_all(
         pulled = anchor._replace(strength=strength)
         return find(policy, start, data, anchor=pulled, config=config, key=key)
 
-    rows = jax.vmap(one, in_axes=(None, 0))
     number = jax.tree.leaves(starts)[0].shape[0]
-    if config.race and number >= RACE_FROM and config.num_updates > 1:
-        rows = partial(one, find=race)
+    races = config.race and number >= RACE_FROM and config.num_updates > 1
+    rows = partial(one, find=race) if races else jax.vmap(one, in_axes=(None, 0))
     return jax.vmap(rows, in_axes=(0, None))(anchor.strength, starts)
 
 

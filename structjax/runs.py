@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-RESUME = re.compile(r"--resume(?: the run)?")
-"""How hints speak of continuing a run that they do not know by name."""
+RESUME = re.compile(r"--resume(?: the run)?$")
+"""How hints end that do not know the run by name."""
 SUBDIRECTORIES = ("structures", "params", "tables", "diagnostics", "checkpoints")
 
 
@@ -171,7 +171,7 @@ class RunDirectory:
                 error.resumable = True
                 command = f"structjax {self.manifest.get('kind')} {again}"
                 error.hint = f"free some space or make it writable, then `{command}`"
-            elif str(self.path) not in error.hint:
+            else:
                 error.hint = RESUME.sub(lambda _: again, error.hint)
         later = isinstance(error, StructjaxError) and error.resumable
         self._finish("interrupted" if later else "failed", str(error))

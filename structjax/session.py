@@ -148,6 +148,8 @@ def refine(
         begun = None if named is None else _kept_start(run, named, given, task)
         run.save_manifest()
         progress(f"run directory {run.path}")
+        if given is not None and given.note:
+            progress(given.note)
         header = {**model.description, "task": task.name, "config": settings}
         if begun is not None:
             header["start"] = asdict(begun.facts)

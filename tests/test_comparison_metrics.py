@@ -91,6 +91,14 @@ def test_an_evaluation_on_seeds_of_its_own_needs_no_option(tmp_path):
         arms_of(path, path, seeds="test")
 
 
+def test_seeds_with_gaps_are_asked_for_as_they_are_told(tmp_path):
+    path = write_evaluation(tmp_path / "one.json", [1.0, 2.0], first=50)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"seeds": [50, 52]}))
+    assert arms_of(path, path, seeds="50:53", labels="ab")[0].seeds == "50:53"
+    with pytest.raises(StructjaxError, match="no seeds '50:52'; it has 50:53"):
+        arms_of(path, path, seeds="50:52")
+
+
 def test_a_finished_run_of_refinement_was_evaluated_on_its_tests(tmp_path):
     path = write_evaluation(tmp_path / "one.json", [1.0, 2.0], first=50)
     evaluation = json.loads(path.read_text())

@@ -135,6 +135,21 @@ def test_a_run_is_started_from_at_its_best_round(tmp_path, tuned):
     assert "its run has 28 resets and 2 LLM calls" in second.start.line()
 
 
+def test_a_start_from_an_unfinished_run_is_told(tmp_path, tuned):
+    def stop(text):
+        if text.startswith("evaluation"):
+            raise KeyboardInterrupt
+
+    short = {"replies": {}, "config": {"rounds": 0}}
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, tuned, **short, progress=stop)
+    told = []
+    run(tmp_path, tmp_path / "run", **short, name="second", progress=told.append)
+    note = f"run {tmp_path / 'run'} is unfinished (status interrupted): round 0 is"
+    assert any(line.startswith(note) for line in told)
+    assert note in read_json(tmp_path / "second" / "manifest.json")["notes"][0]
+
+
 @pytest.mark.parametrize("gain", ["0.7071", repr(GAIN)])
 def test_the_program_as_shown_is_no_revision(tmp_path, tuned, gain):
     same = revise(gain).replace("(demand)", "(demand, std=0.1235)")

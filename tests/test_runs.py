@@ -360,6 +360,13 @@ def test_an_error_that_leaves_a_run_resumable_names_the_run(tmp_path):
     assert refused.value.hint == f"later: --resume {path}"
 
 
+def test_a_hint_that_names_another_run_keeps_it(tmp_path):
+    hint = "finish it with `structjax rl --resume runs/other`"
+    with pytest.raises(StructjaxError) as refused, _create(tmp_path / "run"):
+        raise StructjaxError("unfinished", kind="run", hint=hint)
+    assert refused.value.hint == hint
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_read_only_directory_is_one_clear_line(tmp_path):
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)

@@ -62,23 +62,23 @@ def seconds(offset: jax.Array, tiles: jax.Array, across: jax.Array) -> jax.Array
         """Share of the grip that cornering leaves."""
         return jnp.sqrt(1 - jnp.minimum(squared * bend / GRIP, 0.999) ** 2)
 
-    def before(after: jax.Array, x: tuple) -> tuple[jax.Array, jax.Array]:
+    def brake(later: jax.Array, x: tuple) -> tuple[jax.Array, jax.Array]:
         most, bend, length = x
-        squared = jnp.minimum(most, after + 2 * GRIP * left(after, bend) * length)
+        squared = jnp.minimum(most, later + 2 * GRIP * left(later, bend) * length)
         return squared, squared
 
-    def after(before: jax.Array, x: tuple) -> tuple[jax.Array, jax.Array]:
+    def drive(now: jax.Array, x: tuple) -> tuple[jax.Array, jax.Array]:
         most, bend, length = x
-        power = POWER / (jnp.sqrt(before) + 1e-3)
-        gas = jnp.minimum(jnp.minimum(TRACTION, power), 0.5 * GRIP * left(before, bend))
-        squared = jnp.minimum(most, before + 2 * gas * length)
+        power = POWER / (jnp.sqrt(now) + 1e-3)
+        gas = jnp.minimum(jnp.minimum(TRACTION, power), 0.5 * GRIP * left(now, bend))
+        squared = jnp.minimum(most, now + 2 * gas * length)
         return squared, squared
 
     last = most[-1]
-    _, braked = jax.lax.scan(before, last, (most[:-1], bend[:-1], length), reverse=True)
+    _, braked = jax.lax.scan(brake, last, (most[:-1], bend[:-1], length), reverse=True)
     start = jnp.float32(0.5)
     _, driven = jax.lax.scan(
-        after, start, (jnp.append(braked[1:], last), bend[1:], length)
+        drive, start, (jnp.append(braked[1:], last), bend[1:], length)
     )
     speed = jnp.sqrt(jnp.concatenate([start[None], driven]))
     return 2 * length / (speed[1:] + speed[:-1])
@@ -97,7 +97,9 @@ def laps(seeds: range, half_width: float) -> np.ndarray:
     basis = BSpline.design_matrix(np.arange(length), knots, 3).toarray()
     spline = jnp.asarray(basis, jnp.float32)
 
-    def lap(points: jax.Array, tiles: jax.Array, across: jax.Array, counted: jax.Array):  # type: ignore[no-untyped-def]
+    def lap(
+        points: jax.Array, tiles: jax.Array, across: jax.Array, counted: jax.Array
+    ) -> jax.Array:
         offset = half_width * jnp.tanh(spline @ points)
         return jnp.sum(jnp.where(counted, seconds(offset, tiles, across), 0.0))
 
@@ -126,7 +128,9 @@ def main() -> None:
     """Prints the return of every track and their mean."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", default="1000:1010")
-    parser.add_argument("--half-width", type=float, default=6.0, help="of the road, m")
+    parser.add_argument(
+        "--half-width", type=float, default=6.0, help="of the lane it may use, m"
+    )
     options = parser.parse_args()
     seeds = range(*map(int, options.seeds.split(":")))
     steps = np.ceil(laps(seeds, options.half_width) / c.TIME_STEP)

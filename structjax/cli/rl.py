@@ -30,8 +30,8 @@ class Rl:
     `--json`: {"run", "seeds": [{"seed", "start_mean_mode", "final_mean_mode",
     "final_sampled_mode", "best_mean_mode", "resets", "env_steps", "note"}], "outcomes":
     {name: {"start", "final", "best"}}, "curve", "best_policy", "ledger", "preset",
-    "seconds": {"total", "compile"}}; a seed whose returns stopped being finite has null
-    from there on, and a note.
+    "seconds": {"total", "compile"}}; a seed whose returns stopped being finite has a
+    note, and null from there on.
     """
 
     policy: tyro.conf.Positional[str | None] = None
@@ -58,7 +58,7 @@ class Rl:
     mapping: Literal["vmap", "map"] = "vmap"
     """How the training seeds run: vmap, all at once, or map, one by one on each
     device: up to a quarter slower on a CPU, far slower on a GPU, and the results have
-    the same bits whatever the number of devices."""
+    the same bits whatever the number of devices, with the same NPROC."""
     hidden: tuple[int, ...] = (64, 64)
     """For mlp: widths of the hidden layers."""
     run: Path | None = None

@@ -82,7 +82,9 @@ def result_of(
             }
             for index, seed in enumerate(seeds)
         ],
-        "outcomes": _outcomes(table),
+        "outcomes": _outcomes(
+            table[~table["training_seed"].isin(failed_seeds(outcome, seeds))]
+        ),
         "curve": str(directory.path / "curve.csv"),
         "best_policy": str(directory.path / directory.manifest["best_policy"]),
         "ledger": asdict(directory.ledger),
@@ -104,7 +106,7 @@ def _note(failed: int | None) -> str | None:
 
 
 def _outcomes(table: "pd.DataFrame") -> dict[str, dict[str, float]]:
-    """The task's outcomes by checkpoint, mean actions, over all seeds and episodes."""
+    """The task's outcomes by checkpoint, mean actions, over seeds and episodes."""
     from structjax.outcomes import OUTCOME
 
     names = [str(name) for name in table if str(name).startswith(OUTCOME)]

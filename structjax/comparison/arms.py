@@ -191,7 +191,7 @@ def _check_seeds(
     path: Path, seeds: Sequence[int], asked: str | None, use: str | None
 ) -> None:
     """Refuses an evaluation on other seeds than the set or the range that is asked."""
-    own = {_set_of(seeds), f"{min(seeds)}:{min(seeds) + len(seeds)}", use}
+    own = {_set_of(seeds), _span(seeds), use}
     if asked is not None and asked not in own:
         raise _absent(path, "seeds", asked, [_set_of(seeds)])
 
@@ -211,6 +211,10 @@ def _set_of(seeds: Sequence[int]) -> str:
     for use, known in DEFAULT_SEEDS.items():
         if list(known) == list(seeds):
             return use
+    return _span(seeds)
+
+
+def _span(seeds: Sequence[int]) -> str:
     return f"{min(seeds)}:{max(seeds) + 1}"
 
 

@@ -29,7 +29,8 @@ def with_values(program: Program, values: Mapping[str, float]) -> str:
 def with_least_stds(program: Program, least: Mapping[str, float]) -> str:
     """The program's own text with the written stds of these actions at least so high.
 
-    Stds that are a number, and so a weight of their own, are not changed.
+    For expressions: a std that is a number, or not written, is a weight, and
+    `with_values` sets it.
     """
     text = _Text(program.source)
     heads = text.heads()

@@ -18,7 +18,7 @@ from structjax.original.lockstep import (
     not_reset,
     play_in_lockstep,
 )
-from structjax.ranges import episode_seed, episode_seeds
+from structjax.ranges import episode_seed
 from structjax.tasks.car_racing.track import kerbs
 
 HORIZON = 1000  # steps, the TimeLimit of the registered environment
@@ -231,7 +231,6 @@ def evaluate_original(
     `act` maps the observations `[B, O]` to the actions `[B, 3]`.
 
     Raises:
-      StructjaxError: Gymnasium is missing, no seeds, or an action cannot be used.
+      StructjaxError: Gymnasium is missing, or seeds or an action cannot be used.
     """
-    seeds = episode_seeds(seeds)
     return play_in_lockstep([OriginalCarRacing() for _ in seeds], act, seeds, {})

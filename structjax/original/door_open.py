@@ -25,7 +25,6 @@ from structjax.original.lockstep import (
     play_in_lockstep,
 )
 from structjax.outcomes import Outcomes
-from structjax.ranges import episode_seeds
 from structjax.tasks.door_open import constants as c
 from structjax.tasks.door_open.actions import checked_action
 from structjax.tasks.door_open.configurations import door_position
@@ -202,9 +201,8 @@ def evaluate_original(
       outcomes: what to report of each episode beside its return.
 
     Raises:
-      StructjaxError: no seeds; see `OriginalDoorOpen`.
+      StructjaxError: no seeds, or no such seed; see `OriginalDoorOpen`.
     """
-    seeds = episode_seeds(seeds)
     environments = [OriginalDoorOpen() for _ in seeds]
     return play_in_lockstep(environments, act, seeds, outcomes)
 

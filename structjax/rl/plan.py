@@ -9,7 +9,7 @@ import numpy as np
 
 from structjax.errors import StructjaxError
 from structjax.rl.algorithm import Algorithm
-from structjax.rl.trainer import Mapping as RunMapping
+from structjax.rl.trainer import RunMapping
 from structjax.rollout import Policy
 from structjax.tasks.base import Task
 
@@ -39,7 +39,7 @@ class Plan:
       resets: training episodes of each run.
       milestones: resets after which the variables are kept, e.g. `(400,)`.
       tracks: seeds of the initial states to train on.
-      mapping: `map` for the same bits on any number of devices.
+      mapping: of the S runs; `map` gives the same bits on any number of devices.
     """
 
     algorithm: Algorithm

@@ -57,10 +57,10 @@ class Appraisal(NamedTuple):
     steps: jax.Array
 
 
-Mapping = Literal["vmap", "map"]
+RunMapping = Literal["vmap", "map"]
 """How runs are mapped: all at once, or one after the other on each device. The latter
 takes up to a quarter longer on a CPU, far longer on a GPU, and rounds in the same way
-whatever the number of devices."""
+whatever the number of devices, if XLA has as many threads."""
 COUNTED = ("resets", "env_steps", "gradient_steps")
 
 
@@ -159,7 +159,7 @@ def train_chunk(
     selection: tuple[Any, Any],
     scalars: Any,
     appraised: jax.Array,
-    mapping: Mapping = "vmap",
+    mapping: RunMapping = "vmap",
 ) -> tuple[TrainState, dict[str, jax.Array], Appraisal]:
     """Runs as many updates as `appraised` `[U]` has flags.
 
@@ -172,7 +172,7 @@ def train_chunk(
       selection: the same for the selection seeds, `[E, ...]` starts.
       scalars: hyperparameters, `[S]` each.
       appraised: bool `[U]`, after which updates to play the selection seeds.
-      mapping: of the runs, see `Mapping`.
+      mapping: of the runs, see `RunMapping`.
 
     Returns:
       The state, metrics `[U, S]` by name, and appraisals `[U, S, E]`, NaN where there
@@ -235,14 +235,16 @@ def _appraisal(
 
 
 @partial(jax.jit, static_argnames=("algorithm", "mapping"))
-def current(algorithm: Algorithm, state: TrainState, mapping: Mapping = "vmap") -> Any:
+def current(
+    algorithm: Algorithm, state: TrainState, mapping: RunMapping = "vmap"
+) -> Any:
     """The variables of all runs as they stand, `[S, ...]`."""
     return _side_by_side(
         lambda run, _: algorithm.variables(run), state.algorithm, (), mapping
     )
 
 
-def _side_by_side(one: Callable, runs: Any, rest: Any, mapping: Mapping) -> Any:
+def _side_by_side(one: Callable, runs: Any, rest: Any, mapping: RunMapping) -> Any:
     """`one(run, rest)` for all runs `[S, ...]`."""
     if mapping == "vmap":
         return jax.vmap(one, in_axes=(0, None))(runs, rest)

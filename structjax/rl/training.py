@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
         `resets400`, `best400` for a milestone of 400 resets.
       best_update: `[S]`.
       failed: run -> the first update whose return was not finite, 0 for the start; from
-        there on the figures of the run are NaN in both tables.
+        there on its returns on selection and test episodes are NaN.
       lost: checkpoint -> the runs that had failed by then.
     """
 

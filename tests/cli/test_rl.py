@@ -243,6 +243,25 @@ def test_a_failed_training_seed_is_told_beside_the_others(
     assert "values of return are not finite, the first at training_seed 1" in line
 
 
+def test_outcomes_are_compared_over_the_seeds_that_did_not_fail(
+    capsys, tmp_path, monkeypatch
+):
+    file = tmp_path / "told.py"
+    file.write_text(
+        "from dataclasses import replace\nfrom toy import toy_task\n"
+        "def told():\n"
+        "    return replace(toy_task(), outcomes={'far': ('distance', 'max')})\n"
+    )
+    monkeypatch.setattr("structjax.rl.training.failures", lambda *_: {1: 2})
+    given = ("--task", f"{file}:told", *SHORT[2:], "--hidden", 4)
+    found = trained(capsys, "mlp", *given, "--run", tmp_path / "run")
+    table = pd.read_csv(tmp_path / "run" / "evaluations.csv")
+    starts = table.query("checkpoint == 'start' and mode == 'mean'")
+    mean = starts.groupby("training_seed")["outcome_far"].mean()
+    assert mean[0] != pytest.approx(mean[1], rel=1e-3)
+    assert found["outcomes"]["far"]["start"] == pytest.approx(mean[0])
+
+
 def test_a_task_without_training_seeds_needs_tracks(capsys, program, tmp_path):
     file = tmp_path / "untrained.py"
     file.write_text(

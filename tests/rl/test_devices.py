@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ print(used.pop(), *np.nan_to_num(np.concatenate([x.ravel() for x in values])).to
 """
 
 
+@cache
 def trained(devices: int, mapping: str) -> tuple[int, np.ndarray]:
     """How many devices hold the results, and the results."""
     flags = f"--xla_force_host_platform_device_count={devices}"
