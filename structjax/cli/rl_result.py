@@ -31,9 +31,10 @@ def save_policies(
     task: "Task",
     seeds: tuple[int, ...],
 ) -> str:
-    """Saves the policies of every seed that had not failed; which one is the best.
+    """Saves the policies of every seed as long as it had not failed.
 
-    That is the best by the selection seeds, of a seed that did not fail.
+    Returns:
+      The best by the selection seeds, of a seed that did not fail; its path in the run.
     """
     import jax
 
