@@ -125,15 +125,28 @@ class RunDirectory:
     @classmethod
     @contextlib.contextmanager
     def resume(
-        cls, path: Path, *, config: Mapping[str, Any], task: str | None = None
+        cls,
+        path: Path,
+        *,
+        config: Mapping[str, Any],
+        task: str | None = None,
+        defaults: Mapping[str, Any] | None = None,
     ) -> "Iterator[RunDirectory]":
         """Continues a run.
+
+        Args:
+          path: the run directory.
+          config: options, as they were when it was created.
+          task: name of the task.
+          defaults: what a run did that was begun before an option existed.
 
         Raises:
           StructjaxError: no run there, another task or config, or another process
             holds it.
         """
-        _check_same(read_manifest(path), task, jsonable(config), path)
+        manifest = read_manifest(path)
+        known = _filled(manifest["config"], jsonable(defaults or {}))
+        _check_same({**manifest, "config": known}, task, jsonable(config), path)
         with lock(path) as note:
             run = cls(path, read_manifest(path))
             run._logged = _whole_lines(path / "metrics.jsonl")
@@ -296,6 +309,15 @@ def _same_config(old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> 
             kind="run",
             hint="resume with the same options, or start a new run",
         )
+
+
+def _filled(old: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with the options that it lacks, at any depth."""
+    found = {**defaults, **old}
+    for key, value in defaults.items():
+        if isinstance(value, dict) and isinstance(old.get(key), dict):
+            found[key] = _filled(old[key], value)
+    return found
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from structjax.demonstration import Demonstration
 from structjax.dialogue import Budget, Dialogue
 from structjax.errors import ProgramFailed, StructjaxError
 from structjax.evaluation import evaluate, evaluation_of
+from structjax.fitting import RACE_FROM
 from structjax.forms import Maybe
 from structjax.ledger import Ledger
 from structjax.llm.model import LanguageModel
@@ -202,10 +203,19 @@ def _open(
     command: Mapping[str, Any] | None,
 ) -> AbstractContextManager[RunDirectory]:
     if resume:
-        return RunDirectory.resume(directory, config=settings, task=task.name)
+        return RunDirectory.resume(
+            directory, config=settings, task=task.name, defaults=_before(settings)
+        )
     return RunDirectory.create(
         directory, kind="refine", task=task.name, config=settings, command=command
     )
+
+
+def _before(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that earlier versions did not have, as they behaved."""
+    # There was no race, which only shows where there are enough restarts.
+    many = settings["imitation"]["restarts"] >= RACE_FROM
+    return {"imitation": {"race": not many}}
 
 
 def _note_sandbox(run: RunDirectory, level: str) -> None:

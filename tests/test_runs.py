@@ -269,6 +269,23 @@ def test_a_directory_with_something_in_it_is_refused(tmp_path):
     assert (tmp_path / "file").read_text() == "mine"
 
 
+def test_a_run_that_was_begun_before_an_option_existed_goes_on(tmp_path):
+    path = tmp_path / "run"
+    old = {"fit": {"restarts": 8}}
+    with RunDirectory.create(path, kind="refine", task="car", config=old):
+        pass
+    defaults = {"mapping": "vmap", "fit": {"race": True, "restarts": 1}}
+    now = {"mapping": "vmap", "fit": {"restarts": 8, "race": True}}
+    with RunDirectory.resume(path, config=now, defaults=defaults):
+        pass
+    changed = {**now, "mapping": "map"}
+    with (
+        pytest.raises(StructjaxError, match="mapping: 'vmap' there, 'map' now"),
+        RunDirectory.resume(path, config=changed, defaults=defaults),
+    ):
+        pass
+
+
 def test_no_run_to_resume(tmp_path):
     with (
         pytest.raises(StructjaxError, match="cannot read"),

@@ -13,6 +13,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from structjax.demonstration import load_demonstration
+from structjax.errors import StructjaxError
 from structjax.imitation import PRESETS, fit_anchored, fit_best
 from structjax.ledger import Ledger
 from structjax.manifest import read_manifest
@@ -164,7 +165,14 @@ def _train(directory: RunDirectory, name: str, plan: Plan, stacked: Any) -> None
             bar.set_postfix_str(f"selection return {score:.1f}")
             bar.update(done - bar.n)
 
-        Training(directory, plan, stacked, listen).run()
+        failed = Training(directory, plan, stacked, listen).run().failed
+        if failed:
+            raise StructjaxError(
+                f"{len(failed)} of {plan.runs} runs of {name} have returns that are "
+                "not finite",
+                kind="policy",
+                hint="an arm needs all of its runs",
+            )
 
 
 def recorded(path: Path) -> dict[str, Any]:

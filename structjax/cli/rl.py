@@ -196,7 +196,10 @@ class Rl:
         from structjax.tasks.loading import absolute
 
         if self.resume is not None:
-            return RunDirectory.resume(path, config=options, task=task.name)
+            before = {"mapping": "vmap"}  # earlier versions had no other
+            return RunDirectory.resume(
+                path, config=options, task=task.name, defaults=before
+            )
         command = {**stored(self), "task": absolute(self.task or task.name)}
         return RunDirectory.create(
             path, kind="rl", task=task.name, config=options, command=command

@@ -180,6 +180,16 @@ def test_a_run_is_not_resumed_with_another_recipe(capsys, program, tmp_path):
     assert "started with another config" in line
 
 
+def test_a_run_from_before_the_mappings_goes_on(capsys, program, tmp_path):
+    directory = tmp_path / "run"
+    trained(capsys, program, *SHORT, "--run", directory)
+    path = directory / "manifest.json"
+    manifest = json.loads(path.read_text())
+    assert manifest["config"].pop("mapping") == "vmap"
+    path.write_text(json.dumps(manifest))
+    assert run(capsys, "rl", "--resume", directory)[0] == 0
+
+
 # Steps of 1e37 take the mean action beyond all numbers.
 EXPLOSIVE = '''"""Push a thousand times the weight."""
 
