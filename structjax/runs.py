@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import json
+import os
 import re
 import secrets
 import socket
@@ -305,6 +306,11 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         before, now = old.get(key), new.get(key)
         if isinstance(before, dict) and isinstance(now, dict):
             found += [f"{key}.{line}" for line in _differences(before, now)]
-        elif before != now:
+        elif before != now and not _same_file(before, now):
             found.append(f"{key}: {before!r:.60} there, {now!r:.60} now")
     return found
+
+
+def _same_file(before: Any, now: Any) -> bool:
+    """Whether an older run has a relative name where newer ones have the whole."""
+    return isinstance(before, str) and now == os.path.abspath(before)
