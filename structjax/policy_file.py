@@ -121,10 +121,12 @@ def _not_of(
     return StructjaxError(
         f"{path} is no program of {told_task(task)}, but one of {others[0]!r}",
         kind=error.kind,
-        hint=f"add --task {others[0]}",
+        hint=f"{ADD_TASK}{others[0]}",
     )
 
 
+ADD_TASK = "add --task "
+"""What a command that has the option needs for a program of another task."""
 TORCH = "this looks like a PyTorch module"
 
 

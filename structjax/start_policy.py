@@ -19,7 +19,7 @@ from structjax.ledger import Ledger
 from structjax.llm.replay import ReplayModel
 from structjax.manifest import START, VALUES, read_manifest
 from structjax.policy import initial_values
-from structjax.policy_file import LoadedPolicy, load_policy
+from structjax.policy_file import ADD_TASK, LoadedPolicy, load_policy
 from structjax.starts import floor_values, least_stds, std_weight
 from structjax.tasks.base import Task
 
@@ -89,7 +89,7 @@ def load_start(path: Path | str, task: Task) -> StartPolicy:
     Raises:
       StructjaxError: nothing of that kind there, or made for another task.
     """
-    found = load_policy(path, task)
+    found = _found(path, task)
     values = floor_values(found.policy, found.values)
     values = {name: float(value) for name, value in values.items()}
     program = _floored(found, path, task)
@@ -99,6 +99,17 @@ def load_start(path: Path | str, task: Task) -> StartPolicy:
     hashes = semantic_hash(program.structure), values_hash(values)
     facts = StartFacts(str(path), *hashes, tuned, _spent(path))
     return StartPolicy(facts, program, values, found.note)
+
+
+def _found(path: Path | str, task: Task) -> LoadedPolicy:
+    """The policy; of another task's program the command that takes it."""
+    try:
+        return load_policy(path, task)
+    except StructjaxError as error:
+        if error.hint.startswith(ADD_TASK):
+            other = error.hint.removeprefix(ADD_TASK)
+            error.hint = f"`structjax refine {other} --start {path}` takes it"
+        raise
 
 
 def restored_start(record: Mapping[str, Any], task: Task) -> StartPolicy:
