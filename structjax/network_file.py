@@ -9,6 +9,7 @@ import numpy as np
 
 from structjax.errors import StructjaxError
 from structjax.files import read_json, write_json
+from structjax.language.heads import MIN_STD
 from structjax.policy import MLPPolicy
 from structjax.provenance import git_commit, versions
 from structjax.tasks.base import Task
@@ -86,8 +87,8 @@ def load_network(path: Path, task: Task) -> LoadedNetwork:
         policy = MLPPolicy(
             task.schema,
             tuple(map(int, options["hidden"])),
-            float(options["initial_std"]),
-            float(options["std_floor"]),
+            _share(options, "initial_std", MIN_STD),
+            _share(options, "std_floor"),
         )
         return LoadedNetwork(policy, _variables(policy, saved["leaves"]))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -98,10 +99,20 @@ def load_network(path: Path, task: Task) -> LoadedNetwork:
         ) from error
 
 
+def _share(options: Any, name: str, low: float = 0.0) -> float:
+    """A std as a share of the widest."""
+    value = float(options[name])
+    if not low <= value <= 1:
+        raise ValueError(f"{name} is {value}, {low:g} to 1 is accepted")
+    return value
+
+
 def _variables(policy: MLPPolicy, leaves: Any) -> Any:
     obs = jnp.zeros(policy.schema.observation_size)
     like, structure = jax.tree.flatten(policy.init(jax.random.key(0), obs))
     found = [jnp.asarray(leaf, jnp.float32) for leaf in leaves]
     if [leaf.shape for leaf in found] != [leaf.shape for leaf in like]:
         raise ValueError("its weights do not fit its layers")
+    if not all(np.isfinite(leaf).all() for leaf in found):
+        raise ValueError("one of its weights is not finite")
     return jax.tree.unflatten(structure, found)

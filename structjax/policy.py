@@ -25,6 +25,7 @@ from jax.typing import ArrayLike
 from structjax.bounded import Mixed
 from structjax.distributions import Categorical, CoupledNormal, Normal
 from structjax.errors import StructjaxError
+from structjax.language.declarations import interval
 from structjax.language.functions import FUNCTIONS
 from structjax.language.heads import std_bounds
 from structjax.language.structure import (
@@ -167,7 +168,7 @@ def _unconstrain(parameter: Parameter, value: ArrayLike) -> np.ndarray:
         raise StructjaxError(
             f"weight {parameter.name!r} is {value}",
             kind="weights",
-            hint=f"it must lie between {low} and {high}",
+            hint=f"accepted: values {interval(low, high)}",
         )
     if low is not None and high is not None:
         # As `_between` counts: from the bound nearer to 0.

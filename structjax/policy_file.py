@@ -121,10 +121,12 @@ def _not_of(
     return StructjaxError(
         f"{path} is no program of {told_task(task)}, but one of {others[0]!r}",
         kind=error.kind,
-        hint=f"add --task {others[0]}",
+        hint=f"{ADD_TASK}{others[0]}",
     )
 
 
+ADD_TASK = "add --task "
+"""What a command that has the option needs for a program of another task."""
 TORCH = "this looks like a PyTorch module"
 
 
@@ -213,7 +215,7 @@ def saved_round(run: Path, index: int, task: Task) -> tuple[Program, dict[str, f
         kind="run",
         hint="give a run directory, as printed at the end of a run",
     )
-    program = parse(source, task.schema)
+    program = _parsed(run / "structures" / f"r{index}.py", source, task)
     _check_values(path, program, saved["values"])
     return program, saved["values"]
 
@@ -289,14 +291,27 @@ def _read_saved(path: Path) -> dict[str, Any]:
 def _from_json(path: Path, task: Task) -> LoadedPolicy:
     saved = _read_saved(path)
     _same_task(saved["task"], task, path)
-    program = parse(saved["program"], task.schema)
+    program = _parsed(path, saved["program"], task)
     _check_values(path, program, saved["values"])
     found = loaded(program, saved["values"], task)
     floor = saved.get("std_floor") or 0.0
+    if not 0 <= floor <= 1:
+        text = f"{path} has a std floor of {floor}"
+        raise StructjaxError(text, kind="policy", hint="accepted: 0 to 1")
     return found._replace(policy=found.policy.clone(std_floor=floor))
 
 
+def _parsed(path: Path, text: str, task: Task) -> Program:
+    """A program that was accepted when it was saved."""
+    try:
+        return parse(text, task.schema)
+    except StructureError as error:
+        text = f"the program in {path} is refused:\n{error}"
+        raise StructjaxError(text, kind=error.kind) from None
+
+
 def _check_values(path: Path, program: Program, values: Mapping[str, float]) -> None:
+    """Refuses values that are not those of the program's weights, or out of bounds."""
     different = set(initial_values(program.structure)) ^ set(values)
     if different:
         raise StructjaxError(
@@ -305,6 +320,11 @@ def _check_values(path: Path, program: Program, values: Mapping[str, float]) -> 
             kind="policy",
             hint="save it again with `structjax fit`",
         )
+    try:
+        variables_from(program.structure, values)
+    except StructjaxError as error:
+        text = f"{path}: {Exception.__str__(error)}"
+        raise StructjaxError(text, kind="policy", hint=error.hint) from None
 
 
 def _same_task(name: Any, task: Task, path: Path) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import json
+import os
 import re
 import secrets
 import socket
@@ -33,6 +34,8 @@ __all__ = [
 FULL = (errno.ENOSPC, errno.EDQUOT)
 RESUME = re.compile(r"--resume(?: the run)?$")
 """How hints end that do not know the run by name."""
+SHOWN = 60
+"""Characters of an option in an error."""
 SUBDIRECTORIES = ("structures", "params", "tables", "diagnostics", "checkpoints")
 
 
@@ -327,6 +330,19 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         before, now = old.get(key), new.get(key)
         if isinstance(before, dict) and isinstance(now, dict):
             found += [f"{key}.{line}" for line in _differences(before, now)]
-        elif before != now:
-            found.append(f"{key}: {before!r:.60} there, {now!r:.60} now")
+        elif before != now and not _same_file(before, now):
+            found.append(f"{key}: {_shown(before)} there, {_shown(now)} now")
     return found
+
+
+def _shown(value: Any) -> str:
+    """A value in short; of a long text, such as a path, its end."""
+    text = repr(value)
+    if isinstance(value, str) and len(text) > SHOWN:
+        return f"...{text[-SHOWN:]}"
+    return text[:SHOWN]
+
+
+def _same_file(before: Any, now: Any) -> bool:
+    """Whether an older run has a relative name where newer ones have the whole."""
+    return isinstance(before, str) and now == os.path.abspath(before)

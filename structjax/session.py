@@ -1,5 +1,6 @@
 """A refinement run from beginning to end: directory, transcript, loop, evaluation."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
@@ -138,7 +139,8 @@ def refine(
     _check_task(model, task)
     directory = default_directory(task.name) if directory is None else directory
     named = None if start is None else str(start)
-    settings = {**asdict(config), "start": named, **(options or {})}
+    place = None if named is None else os.path.abspath(named)
+    settings = {**asdict(config), "start": place, **(options or {})}
     given = None if named is None or resume else load_start(named, task)
     if isinstance(model, ReplayModel) and not resume:
         check_start(model, given)

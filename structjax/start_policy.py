@@ -12,16 +12,15 @@ import numpy as np
 
 from structjax.errors import StructjaxError
 from structjax.language.hashing import semantic_hash
-from structjax.language.heads import std_bounds
-from structjax.language.parse import Program, parse
+from structjax.language.parse import Program, StructureError, parse
 from structjax.language.structure import Number
 from structjax.language.substitute import with_least_stds, with_values
 from structjax.ledger import Ledger
 from structjax.llm.replay import ReplayModel
 from structjax.manifest import START, VALUES, read_manifest
 from structjax.policy import initial_values
-from structjax.policy_file import LoadedPolicy, load_policy
-from structjax.starts import floor_values, std_parameters
+from structjax.policy_file import ADD_TASK, LoadedPolicy, load_policy
+from structjax.starts import floor_values, least_stds, std_weight
 from structjax.tasks.base import Task
 
 RECORD = {**START, "program": str, "values": VALUES}
@@ -90,16 +89,27 @@ def load_start(path: Path | str, task: Task) -> StartPolicy:
     Raises:
       StructjaxError: nothing of that kind there, or made for another task.
     """
-    found = load_policy(path, task)
+    found = _found(path, task)
     values = floor_values(found.policy, found.values)
     values = {name: float(value) for name, value in values.items()}
-    program = _floored(found, task)
+    program = _floored(found, path, task)
     tuned = program is not found.program or _differ(values, program)
     if tuned:
-        program = parse(with_values(program, values), task.schema)
+        program = _reparsed(with_values(program, values), path, task)
     hashes = semantic_hash(program.structure), values_hash(values)
     facts = StartFacts(str(path), *hashes, tuned, _spent(path))
     return StartPolicy(facts, program, values, found.note)
+
+
+def _found(path: Path | str, task: Task) -> LoadedPolicy:
+    """The policy; of another task's program the command that takes it."""
+    try:
+        return load_policy(path, task)
+    except StructjaxError as error:
+        if error.hint.startswith(ADD_TASK):
+            other = error.hint.removeprefix(ADD_TASK)
+            error.hint = f"`structjax refine {other} --start {path}` takes it"
+        raise
 
 
 def restored_start(record: Mapping[str, Any], task: Task) -> StartPolicy:
@@ -164,23 +174,31 @@ def _differ(values: Mapping[str, float], program: Program) -> bool:
     return any(np.float32(values[k]) != np.float32(v) for k, v in written.items())
 
 
-def _floored(found: LoadedPolicy, task: Task) -> Program:
+def _floored(found: LoadedPolicy, path: Path | str, task: Task) -> Program:
     """The program with the policy's std floor in the stds that are no weights."""
-    structure, floor = found.program.structure, found.policy.std_floor
-    if floor <= 0:
+    structure = found.program.structure
+    stds = {head.action: head.arguments[-1] for head in structure.heads}
+    least = {
+        action: limit
+        for action, limit in least_stds(found.policy).items()
+        if std_weight(structure, action, limit) is None
+        and not (isinstance(std := stds[action], Number) and std.value >= limit)
+    }
+    if found.policy.std_floor <= 0 or not least:
         return found.program
-    actions = {action.name: action for action in task.schema.actions}
-    by_value, least = std_parameters(structure), {}
-    for head in structure.heads:
-        std = head.arguments[-1]
-        if head.family == "categorical" or getattr(std, "name", None) in by_value:
-            continue
-        limit = floor * std_bounds(head.family, actions[head.action])[1]
-        if not (isinstance(std, Number) and std.value >= limit):
-            least[head.action] = limit
-    if not least:
-        return found.program
-    return parse(with_least_stds(found.program, least), task.schema)
+    return _reparsed(with_least_stds(found.program, least), path, task)
+
+
+def _reparsed(text: str, path: Path | str, task: Task) -> Program:
+    """The program with other numbers in its text, which may be too long by them."""
+    try:
+        return parse(text, task.schema)
+    except StructureError as error:
+        raise StructjaxError(
+            f"{path} with its values in place is refused: {error}",
+            kind=error.kind,
+            hint="shorten its program, e.g. its comments, and save it again",
+        ) from None
 
 
 def _spent(path: Path | str) -> dict[str, int] | None:

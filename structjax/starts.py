@@ -81,14 +81,32 @@ def starts_of(policy: Any, key: jax.Array, restarts: int) -> tuple[Any, Any]:
 
 def floor_values(policy: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """Values with the weights that are an action's std raised to the policy's floor."""
-    actions = {action.name: action for action in policy.schema.actions}
     raised = dict(values)
-    for head in policy.structure.heads:
-        name = getattr(head.arguments[-1], "name", None)
-        if head.family != "categorical" and name in std_parameters(policy.structure):
-            least = policy.std_floor * std_bounds(head.family, actions[head.action])[1]
-            raised[name] = np.maximum(raised[name], least)
+    for action, least in least_stds(policy).items():
+        if (weight := std_weight(policy.structure, action, least)) is not None:
+            raised[weight] = np.maximum(raised[weight], least)
     return raised
+
+
+def least_stds(policy: Any) -> dict[str, float]:
+    """Action -> the policy's floor of its std."""
+    actions = {action.name: action for action in policy.schema.actions}
+    return {
+        head.action: policy.std_floor * std_bounds(head.family, actions[head.action])[1]
+        for head in policy.structure.heads
+        if head.family != "categorical"
+    }
+
+
+def std_weight(structure: Structure, action: str, least: float) -> str | None:
+    """The weight that is an action's std and nothing else, if it can be so large."""
+    stds = std_parameters(structure)
+    head = next(head for head in structure.heads if head.action == action)
+    for parameter in structure.parameters:
+        if Weight(parameter.name) == head.arguments[-1] and parameter.name in stds:
+            fits = parameter.high is None or least <= parameter.high
+            return parameter.name if fits else None
+    return None
 
 
 def std_parameters(structure: Structure) -> frozenset[str]:

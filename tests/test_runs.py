@@ -399,3 +399,19 @@ def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
     with pytest.raises(StructjaxError, match="No space left on device; free some"):
         write_atomic(tmp_path / "file", "text")
     assert not list(tmp_path.iterdir())
+
+
+def test_long_paths_that_differ_at_their_end_are_told_apart(tmp_path):
+    path, folder = tmp_path / "run", "/a" * 50
+    config = {"start": f"{folder}/first.json", "numbers": [7] * 50}
+    with RunDirectory.create(path, kind="refine", task="toy", config=config):
+        pass
+    other = {"start": f"{folder}/second.json", "numbers": [8] * 50}
+    with (
+        pytest.raises(StructjaxError) as caught,
+        RunDirectory.resume(path, config=other),
+    ):
+        pass
+    assert "/first.json' there, ..." in str(caught.value)
+    assert "/second.json' now" in str(caught.value)
+    assert "numbers: [7, 7, " in str(caught.value)

@@ -1,5 +1,6 @@
 """The options of a command in its run's manifest, so that `--resume RUN` is enough."""
 
+import os
 from dataclasses import MISSING, Field, asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -7,6 +8,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from structjax.errors import StructjaxError
 from structjax.manifest import read_manifest
 
+MLP = "mlp"
+"""The policy that is no file."""
 Command = TypeVar("Command")
 
 OF_THE_CALL = ("run", "resume", "json", "wait", "sandbox")
@@ -18,8 +21,25 @@ def stored(command: Any) -> dict[str, Any]:
     """The options as JSON-ready values, paths absolute."""
     options = {k: v for k, v in asdict(command).items() if k not in OF_THE_CALL}
     return {
-        k: str(v.resolve()) if isinstance(v, Path) else v for k, v in options.items()
+        k: str(v.resolve()) if isinstance(v, Path) else _whole(k, v)
+        for k, v in options.items()
     }
+
+
+def whole(name: str) -> str:
+    """The name of a demonstration or of what else may ship; a file's is absolute."""
+    return os.path.abspath(name) if Path(name).suffix else name
+
+
+def _whole(option: str, value: Any) -> Any:
+    """The same for an option of any kind."""
+    if not isinstance(value, str):
+        return value
+    if option in ("demonstration", "transcript"):
+        return whole(value)
+    if option == "start" or (option == "policy" and value != MLP):
+        return os.path.abspath(value)
+    return value
 
 
 def one_run(new: Path | None, old: Path | None) -> None:

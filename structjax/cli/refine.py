@@ -7,7 +7,7 @@ from typing import Literal
 
 import tyro
 
-from structjax.cli.options import one_run, restored, stored
+from structjax.cli.options import one_run, restored, stored, whole
 from structjax.cli.output import print_json, progress, text_table
 from structjax.compilation import compile_clock, enable_compile_cache
 from structjax.errors import StructjaxError
@@ -110,7 +110,10 @@ class Refine:
                     start=self.start,
                     directory=directory,
                     resume=self.resume is not None,
-                    options={"demonstration": self.demonstration, "model": self.model},
+                    options={
+                        "demonstration": whole(self.demonstration),
+                        "model": self.model,
+                    },
                     command={**stored(self), "task": absolute(task_name)},
                     sandbox=self.sandbox,
                     progress=progress,

@@ -200,7 +200,8 @@ def _bounds(numbers: dict[str, float | None]) -> tuple[float | None, float | Non
     return low, high
 
 
-def _interval(low: float | None, high: float | None) -> str:
+def interval(low: float | None, high: float | None) -> str:
+    """The numbers between bounds of which one at least is there."""
     if low is None or high is None:
         return f"of at most {high:g}" if low is None else f"of at least {low:g}"
     return f"in [{low:g}, {high:g}]"
@@ -222,7 +223,7 @@ def bounded_parameter(
     highest = math.inf if high is None else high
     if not lowest <= initial <= highest:
         text = f"weight `{name}` starts at {initial:g}, outside its bounds"
-        hint = f"a start {_interval(low, high)} is accepted"
+        hint = f"a start {interval(low, high)} is accepted"
         state.error("WEIGHT", node, text, hint)
         return None
     step = INSIDE * (highest - lowest) if highest - lowest < math.inf else INSIDE
@@ -250,12 +251,15 @@ def _check_start(
     """Warns when single precision cannot hold a start between its bounds."""
     played = _in_single_precision(start, low, high)
     if abs(played - start) > COARSE * (abs(start) or 1.0):
+        hint = "write 0"  # the only fault of a number without bounds: it is too small
+        if (low, high) != (None, None):
+            hint = f"a start {interval(low, high)} is coarse there: narrow the bounds"
         state.problems.warn(
             "COARSE_START",
             getattr(node, "lineno", 1),
             f"weight `{name}` starts at {start:g}, of which single precision makes "
             f"{played:g}",
-            f"a start {_interval(low, high)} is coarse there: narrow the bounds",
+            hint,
         )
 
 

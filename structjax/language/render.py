@@ -17,6 +17,7 @@ from structjax.language.structure import (
     Variable,
     Weight,
 )
+from structjax.language.syntax import MAX_NUMBER
 
 INSIDE = 1e-7
 
@@ -103,7 +104,11 @@ def _implied(structure: Structure) -> set[str]:
 
 
 def inside(value: float, parameter: Parameter) -> float:
-    """A fitted value; on a bound, as saturation can leave it, just inside."""
+    """A fitted value; on a bound, as saturation can leave it, just inside.
+
+    Also inside the numbers that a program may hold.
+    """
+    value = max(-MAX_NUMBER, min(MAX_NUMBER, value))
     low, high = parameter.low, parameter.high
     margin = INSIDE if low is None or high is None else INSIDE * (high - low)
     if low is not None and value <= low:

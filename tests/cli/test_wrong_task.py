@@ -85,3 +85,10 @@ def test_a_program_that_no_task_accepts_is_told_with_its_task(capsys, tmp_path):
     line = refused(capsys, "evaluate", path, "--task", TOY)
     assert f"{path}, read for task 'toy':" in line
     assert "default" not in line
+
+
+def test_a_start_of_another_task_is_told_with_the_command_that_takes_it(capsys):
+    line = refused(capsys, "refine", "car_racing", "--start", DOOR)
+    assert line.endswith(
+        f"but one of 'door_open'; `structjax refine door_open --start {DOOR}` takes it"
+    )
