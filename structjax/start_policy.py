@@ -205,6 +205,7 @@ def _spent(path: Path | str) -> dict[str, int] | None:
     """What a run directory has counted, without its final evaluation."""
     if not os.path.isdir(path):
         return None
-    ledger = Ledger(**read_manifest(Path(path))["ledger"])
+    ledger = Ledger()
+    ledger.add(read_manifest(Path(path))["ledger"])
     calls = ledger.llm_calls + ledger.replayed_calls
     return {"resets": ledger.total_resets, "llm_calls": calls}
