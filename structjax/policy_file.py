@@ -215,8 +215,8 @@ def saved_round(run: Path, index: int, task: Task) -> tuple[Program, dict[str, f
         kind="run",
         hint="give a run directory, as printed at the end of a run",
     )
-    program = _parsed(run / "structures" / f"r{index}.py", source, task)
-    _check_values(path, program, saved["values"])
+    program = parsed_program(run / "structures" / f"r{index}.py", source, task)
+    check_values(path, program, saved["values"])
     return program, saved["values"]
 
 
@@ -291,8 +291,8 @@ def _read_saved(path: Path) -> dict[str, Any]:
 def _from_json(path: Path, task: Task) -> LoadedPolicy:
     saved = _read_saved(path)
     _same_task(saved["task"], task, path)
-    program = _parsed(path, saved["program"], task)
-    _check_values(path, program, saved["values"])
+    program = parsed_program(path, saved["program"], task)
+    check_values(path, program, saved["values"])
     found = loaded(program, saved["values"], task)
     floor = saved.get("std_floor") or 0.0
     if not 0 <= floor <= 1:
@@ -301,7 +301,7 @@ def _from_json(path: Path, task: Task) -> LoadedPolicy:
     return found._replace(policy=found.policy.clone(std_floor=floor))
 
 
-def _parsed(path: Path, text: str, task: Task) -> Program:
+def parsed_program(path: Path, text: str, task: Task) -> Program:
     """A program that was accepted when it was saved."""
     try:
         return parse(text, task.schema)
@@ -310,7 +310,7 @@ def _parsed(path: Path, text: str, task: Task) -> Program:
         raise StructjaxError(text, kind=error.kind) from None
 
 
-def _check_values(path: Path, program: Program, values: Mapping[str, float]) -> None:
+def check_values(path: Path, program: Program, values: Mapping[str, float]) -> None:
     """Refuses values that are not those of the program's weights, or out of bounds."""
     different = set(initial_values(program.structure)) ^ set(values)
     if different:

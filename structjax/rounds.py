@@ -25,7 +25,7 @@ from structjax.language.hashing import interface_hash, semantic_hash
 from structjax.language.parse import Program
 from structjax.language.substitute import with_values
 from structjax.ledger import Ledger
-from structjax.manifest import DIAGNOSIS, VALUES
+from structjax.manifest import DIAGNOSIS
 from structjax.outcomes import read_back
 from structjax.policy import StructuredPolicy, initial_values, variables_from, weights
 from structjax.prompting import FitMode, table_columns
@@ -135,7 +135,8 @@ def fit_candidate(
         )
         return {"values": values, "fit": report}
 
-    form = {"values": VALUES, "fit": dict}
+    named = {parameter.name: float for parameter in program.structure.parameters}
+    form = {"values": named, "fit": dict}
     result = run.step(_step(index, "fit", attempt), compute, form)
     found = result["values"], result["fit"]
     tuned = start is not None and start.facts.tuned and not found[1]

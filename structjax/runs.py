@@ -15,7 +15,7 @@ from typing import Any
 
 from structjax.errors import StructjaxError
 from structjax.files import jsonable, read_json, write_atomic, write_json
-from structjax.forms import read_form
+from structjax.forms import Maybe, mismatch, read_form
 from structjax.ledger import Ledger
 from structjax.manifest import LEDGER, read_manifest
 from structjax.provenance import git_commit, versions
@@ -36,15 +36,46 @@ RESUME = re.compile(r"--resume(?: the run)?$")
 """How hints end that do not know the run by name."""
 SHOWN = 60
 """Characters of an option in an error."""
+ROUND = {"round": int, "accepted": bool} | dict.fromkeys(
+    ("gate_mean", "gate_worst"), Maybe(float)
+)
+"""A round in the log."""
 SUBDIRECTORIES = ("structures", "params", "tables", "diagnostics", "checkpoints")
 
 
 def finished_rounds(path: Path) -> list[dict[str, Any]]:
-    """What the log of a run says of its rounds, also of a run that is under way."""
+    """What the log of a run says of its rounds, also of a run that is under way.
+
+    Raises:
+      StructjaxError: a line was changed.
+    """
     log = path / "metrics.jsonl"
     lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
-    rows = map(json.loads, lines)
-    return [row for row in rows if row.get("phase") == "refine"]
+    rounds: dict[int, dict[str, Any]] = {}
+    for number, line in enumerate(lines, 1):
+        row = _row(log, number, line)
+        if row.get("phase") == "refine":
+            # A round that fails after its gate has a second row: refused after all.
+            rounds[row["round"]] = {**rounds.get(row["round"], {}), **row}
+    return list(rounds.values())
+
+
+def _row(log: Path, number: int, line: bytes) -> dict[str, Any]:
+    """A line of a log."""
+    try:
+        row = json.loads(line)
+        problem = mismatch(row, {"phase": Maybe(str)})
+        if not problem and row.get("phase") == "refine":
+            problem = mismatch(row, ROUND)
+    except (ValueError, RecursionError) as error:
+        problem = str(error)
+    if problem:
+        raise StructjaxError(
+            f"line {number} of {log} is no row of a log: {problem}",
+            kind="run",
+            hint=f"finish the run with --resume {log.parent}, or restore the file",
+        )
+    return dict(row)
 
 
 def best_round(path: Path, manifest: Mapping[str, Any]) -> int | None:

@@ -180,7 +180,8 @@ def _kept_start(
             run.manifest["notes"].append(begun.note)
         return begun.record()
 
-    begun = restored_start(run.step("start", compute, RECORD), task)
+    kept = run.path / "checkpoints" / "start.json"
+    begun = restored_start(run.step("start", compute, RECORD), task, kept)
     run.manifest["start"] = asdict(begun.facts)
     return begun
 

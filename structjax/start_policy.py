@@ -19,7 +19,13 @@ from structjax.ledger import Ledger
 from structjax.llm.replay import ReplayModel
 from structjax.manifest import START, VALUES, read_manifest
 from structjax.policy import initial_values
-from structjax.policy_file import ADD_TASK, LoadedPolicy, load_policy
+from structjax.policy_file import (
+    ADD_TASK,
+    LoadedPolicy,
+    check_values,
+    load_policy,
+    parsed_program,
+)
 from structjax.starts import floor_values, least_stds, std_weight
 from structjax.tasks.base import Task
 
@@ -112,9 +118,14 @@ def _found(path: Path | str, task: Task) -> LoadedPolicy:
         raise
 
 
-def restored_start(record: Mapping[str, Any], task: Task) -> StartPolicy:
-    """The start that a run keeps."""
-    program = parse(record["program"], task.schema)
+def restored_start(record: Mapping[str, Any], task: Task, kept: Path) -> StartPolicy:
+    """The start that a run keeps in a file.
+
+    Raises:
+      StructjaxError: it was changed there.
+    """
+    program = parsed_program(kept, record["program"], task)
+    check_values(kept, program, record["values"])
     return StartPolicy(start_facts(record), program, record["values"])
 
 
@@ -205,6 +216,7 @@ def _spent(path: Path | str) -> dict[str, int] | None:
     """What a run directory has counted, without its final evaluation."""
     if not os.path.isdir(path):
         return None
-    ledger = Ledger(**read_manifest(Path(path))["ledger"])
+    ledger = Ledger()
+    ledger.add(read_manifest(Path(path))["ledger"])
     calls = ledger.llm_calls + ledger.replayed_calls
     return {"resets": ledger.total_resets, "llm_calls": calls}

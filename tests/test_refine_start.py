@@ -335,3 +335,32 @@ def test_the_same_policy_has_the_same_hashes(tmp_path, tuned):
     )
     save_policy(copy, parse(PROGRAM, SCHEMA), {**VALUES, "gain": 0.5}, task)
     assert load_start(copy, task).facts.values_hash != facts.values_hash
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda r: r.update(program="x = "), "the program in .*start.json is refused"),
+        (lambda r: r["values"].pop("gain"), r"start.json: the values do not belong"),
+        (lambda r: r["values"].update(more=1.0), r"start.json: the values do not"),
+        (lambda r: r["values"].update(gain=-1.0), r"start.json: weight 'gain' is -1.0"),
+    ],
+)
+def test_a_kept_start_that_was_changed_is_told(tmp_path, tuned, change, told):
+    directory = run(tmp_path, tuned, {"round0/tests": TESTS}).run
+    path = directory / "checkpoints" / "start.json"
+    record = read_json(path)
+    change(record["result"])
+    path.write_text(json.dumps(record))
+    with pytest.raises(StructjaxError, match=told):
+        run(tmp_path, tuned, resume=True)
+
+
+def test_a_kept_fit_that_lacks_a_weight_is_told(tmp_path, tuned):
+    directory = run(tmp_path, tuned, {"round0/tests": TESTS}).run
+    path = directory / "checkpoints" / "r0_fit.json"
+    record = read_json(path)
+    del record["result"]["values"]["gain"]
+    path.write_text(json.dumps(record))
+    with pytest.raises(StructjaxError, match=r"r0_fit.json .*gain is missing"):
+        run(tmp_path, tuned, resume=True)

@@ -4,7 +4,7 @@ import difflib
 import json
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ def _unfinished(run: Path, manifest: dict[str, Any]) -> str:
     """What is known before the evaluation: the gate of every round so far."""
     rows = "".join(
         f"<tr><td>{row['round']}<td>{'accepted' if row['accepted'] else 'refused'}"
-        f"<td>{row['gate_mean']:.1f}<td>{row['gate_worst']:.1f}</tr>"
+        f"<td>{_gate(row, 'mean')}<td>{_gate(row, 'worst')}</tr>"
         for row in finished_rounds(run)
     )
     return (
@@ -111,13 +111,20 @@ def _unfinished(run: Path, manifest: dict[str, Any]) -> str:
     )
 
 
+def _gate(row: Mapping[str, Any], name: str) -> str:
+    """A figure of the log; older rows may lack it."""
+    value = row.get(f"gate_{name}")
+    return "-" if value is None else f"{value:.1f}"
+
+
 def _card(label: str, value: str) -> str:
     return f"<div class=card><b>{escape(value)}</b><span>{escape(label)}</span></div>"
 
 
 def _head(manifest: dict[str, Any]) -> str:
     mean, sampled = manifest["evaluation"], manifest["sampled_evaluation"]
-    ledger = Ledger(**manifest["ledger"])
+    ledger = Ledger()
+    ledger.add(manifest["ledger"])
     model = manifest["model"]
     reason = f": {manifest['reason']}" if manifest.get("reason") else ""
     cards = [
