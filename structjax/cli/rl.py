@@ -57,8 +57,8 @@ class Rl:
     """Initial states to train on: a seed set of the task, or A:B."""
     mapping: Literal["vmap", "map"] = "vmap"
     """How the training seeds run: vmap, all at once, or map, one by one on each
-    device: up to a quarter slower on a CPU, far slower on a GPU, and the results have
-    the same bits whatever the number of devices, with the same NPROC."""
+    device: about as fast on a CPU, slower on a GPU, and a seed then has the same bits
+    whatever the number of seeds and devices, with the same NPROC."""
     hidden: tuple[int, ...] = (64, 64)
     """For mlp: widths of the hidden layers."""
     run: Path | None = None

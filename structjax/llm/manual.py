@@ -27,9 +27,9 @@ class ReplyPending(LLMUnavailable):
 
     def __init__(self, prompt: Path, reply: Path) -> None:
         super().__init__(
-            f"waiting for the reply file {reply}",
+            f"no reply yet to {prompt}",
             kind="pending",
-            hint=f"write the answer to {prompt} there, then --resume the run",
+            hint=f"write it to {reply}, then --resume the run",
             code="pending",
         )
 

@@ -152,7 +152,8 @@ def _missing(error: Exception) -> StructjaxError:
     return StructjaxError(
         f"the original Car Racing simulator cannot be imported ({error})",
         kind="dependency",
-        hint='install it with `pip install "structjax[original]"`',
+        hint='in a checkout `pip install -c constraints.txt ".[original]"`, else '
+        '`pip install "structjax[original]"`',
     )
 
 

@@ -59,8 +59,8 @@ class Appraisal(NamedTuple):
 
 RunMapping = Literal["vmap", "map"]
 """How runs are mapped: all at once, or one after the other on each device. The latter
-takes up to a quarter longer on a CPU, far longer on a GPU, and rounds in the same way
-whatever the number of devices, if XLA has as many threads."""
+is about as fast on a CPU, cannot fill a GPU, and rounds in the same way whatever the
+number of runs and devices, if XLA has as many threads."""
 COUNTED = ("resets", "env_steps", "gradient_steps")
 
 

@@ -123,7 +123,7 @@ def test_a_manual_reply_that_is_not_there_yet(capsys, tmp_path):
         *("refine", TOY, "--model", "manual", "--no-wait", "--run", tmp_path / "run"),
     )
     assert code == 75
-    assert "structjax: waiting for the reply file " in err
+    assert "structjax: no reply yet to " in err
     assert "error" not in err
     assert list((tmp_path / "run" / "manual").glob("*.prompt.md"))
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())

@@ -97,7 +97,7 @@ def test_white_space_is_no_reply(tmp_path):
 
 def test_the_wait_has_a_deadline(tmp_path):
     with pytest.raises(
-        ReplyPending, match=r"waiting for the reply file .*001_a\.reply\.md"
+        ReplyPending, match=r"no reply yet to .*write it to .*001_a\.reply\.md"
     ):
         quick(tmp_path, deadline_s=0.05).complete(ask("a"))
 
