@@ -8,8 +8,6 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from structjax.errors import StructjaxError
 from structjax.manifest import read_manifest
 
-MLP = "mlp"
-"""The policy that is no file."""
 Command = TypeVar("Command")
 
 OF_THE_CALL = ("run", "resume", "json", "wait", "sandbox")
@@ -37,9 +35,11 @@ def _whole(option: str, value: Any) -> Any:
         return value
     if option in ("demonstration", "transcript"):
         return whole(value)
-    if option == "start" or (option == "policy" and value != MLP):
-        return os.path.abspath(value)
-    return value
+    if option == "policy":
+        from structjax.rl.starting import MLP  # only of `rl`, which has loaded it
+
+        return value if value == MLP else os.path.abspath(value)
+    return os.path.abspath(value) if option == "start" else value
 
 
 def one_run(new: Path | None, old: Path | None) -> None:

@@ -20,12 +20,12 @@ from structjax.rl.presets import recipe
 from structjax.rl.trainer import begin, current, spread, train_chunk
 from structjax.tasks.classic import pendulum
 
-mapping, runs = sys.argv[1], 4
+mapping, runs = sys.argv[1], int(sys.argv[2])
 task = pendulum()
 policy = MLPPolicy(task.schema, (64, 64))
 config = RLConfig(groups=2, episodes=5, epochs=2, learning_rate=0.01)
 algorithm, scalars = recipe(policy, task, config, 30, runs)
-keys = jax.random.split(jax.random.key(0), runs)
+keys = jax.vmap(jax.random.key)(np.arange(runs))
 starts = jax.vmap(policy.init, in_axes=(0, None))(
     keys, np.zeros(task.schema.observation_size)
 )
@@ -37,34 +37,35 @@ state, metrics, found = train_chunk(
 )
 weights = current(algorithm, state, mapping=mapping)
 used = {len(x.devices()) for x in jax.tree.leaves((weights, found.returns))}
-first = np.asarray(found.returns)[0]
-values = [np.asarray(x) for x in jax.tree.leaves((first, weights, found, state.best))]
-print(used.pop(), *np.nan_to_num(np.concatenate([x.ravel() for x in values])).tolist())
+found = jax.tree.map(lambda x: x.swapaxes(0, 1), found)  # the seeds first
+leaves = jax.tree.leaves((found, weights, state.best))
+rows = np.concatenate([np.asarray(x).reshape(runs, -1) for x in leaves], 1)
+print(used.pop(), *np.nan_to_num(rows).ravel().tolist())
 """
 
 
 @cache
-def trained(devices: int, mapping: str) -> tuple[int, np.ndarray]:
-    """How many devices hold the results, and the results."""
+def trained(devices: int, mapping: str, runs: int = 4) -> tuple[int, np.ndarray]:
+    """How many devices hold the results, and the results, a row per training seed."""
     flags = f"--xla_force_host_platform_device_count={devices}"
     # XLA cuts a loop in as many parts as there are threads: otherwise at least one a
     # device, and four devices would round differently from two on the same cores.
     threads = {"NPROC": "4"}
     found = subprocess.run(
-        [sys.executable, "-c", SCRIPT, mapping],
+        [sys.executable, "-c", SCRIPT, mapping, str(runs)],
         env=os.environ | threads | {"XLA_FLAGS": flags, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         check=True,
     )
     used, *values = found.stdout.split()
-    return int(used), np.array(values, float)
+    return int(used), np.array(values, float).reshape(runs, -1)
 
 
 def test_two_devices_share_the_seeds_and_give_what_one_gives():
     used, both = trained(2, "vmap")
     alone, one = trained(1, "vmap")
     assert (used, alone) == (2, 1)
-    first = slice(0, 4 * 10)  # after one update of four seeds, ten selection episodes
+    first = np.s_[:, :10]  # the selection episodes after one update
     assert len(np.unique(one[first])) == 40
     np.testing.assert_allclose(both[first], one[first], rtol=1e-3)
 
@@ -75,3 +76,10 @@ def test_mapped_one_after_the_other_they_give_the_same_bits(devices):
     _, one = trained(1, "map")
     assert used == devices
     np.testing.assert_array_equal(several, one)
+
+
+def test_mapped_one_after_the_other_a_seed_has_the_bits_that_it_has_alone():
+    _, alone = trained(1, "map", runs=1)
+    _, four = trained(1, "map")
+    assert not np.array_equal(four[0], four[1])
+    np.testing.assert_array_equal(alone[0], four[0])
