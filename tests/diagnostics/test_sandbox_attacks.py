@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import pandas as pd
 import pytest
 from diagnostics import attacks
 
@@ -132,13 +131,6 @@ def environment() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", SECRET)
         yield
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("table") / "table.parquet"
-    pd.DataFrame({"episode": [0, 0, 1], "x": [1.0, 2.0, 3.0]}).to_parquet(path)
-    return path
 
 
 @pytest.fixture(scope="module")
